@@ -1,0 +1,13 @@
+//! proxmox-mcp: lets an AI assistant operate Proxmox VE, safely.
+//!
+//! The way of a call is one line: `mcp` (protocol) -> `tools` (arguments to an
+//! operation) -> `safety` (operation to permit or refusal) -> `pve` (permit to
+//! HTTP) -> `render` (answer). `ARCHITECTURE.md` is the map.
+
+pub mod config;
+pub mod error;
+pub mod insight;
+pub mod pve;
+pub mod safety;
+
+pub use error::{Code, Error, Result};
