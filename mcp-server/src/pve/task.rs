@@ -57,6 +57,9 @@ impl TaskStatus {
     pub fn ok(&self) -> bool {
         false
     }
+    pub fn exitstatus(&self) -> &str {
+        ""
+    }
     pub fn to_json(&self) -> Value {
         json!({})
     }

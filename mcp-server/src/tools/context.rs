@@ -118,6 +118,15 @@ impl<'a> Ctx<'a> {
         }
     }
 
+    /// A guest for a change: looked up afresh, since it may have moved.
+    ///
+    /// # Errors
+    /// As [`Ctx::guest`].
+    pub async fn guest_now(self, vmid: Vmid) -> Result<Guest> {
+        self.app.pve.forget();
+        self.guest(vmid).await
+    }
+
     /// Reads below a guest. A guest that has moved in between is looked up
     /// again, once.
     ///

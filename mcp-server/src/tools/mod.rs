@@ -2,8 +2,10 @@
 //! A tool never sends a change by itself.
 
 mod args;
+mod change;
 pub mod context;
 pub mod core;
+mod guests;
 pub mod registry;
 pub mod schema;
 pub mod session;

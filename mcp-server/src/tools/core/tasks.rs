@@ -10,12 +10,8 @@ use crate::{
     Error, Result,
     pve::{NodeName, Params, Upid, Vmid, loose, task},
     render::{Answer, Page, Table, units},
-    tools::{Ctx, Progress},
+    tools::{Ctx, Progress, change::WAIT},
 };
-
-/// How long a wait lasts unless asked otherwise: shorter than the time-out of
-/// common clients, which give up at 60 s.
-pub const WAIT: Duration = Duration::from_secs(45);
 
 /// Arguments of `pve_list_tasks`.
 #[derive(Debug, Deserialize, JsonSchema)]
