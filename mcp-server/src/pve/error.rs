@@ -26,7 +26,7 @@ pub(crate) struct Call<'a> {
 pub(crate) fn of_reply(call: Call<'_>, reply: &Reply) -> Error {
     let said = Said::read(reply);
     let error = match reply.status {
-        300..400 => redirected(call, reply),
+        300..=399 => redirected(call, reply),
         401 => unauthorized(call, &said.text),
         403 if !said.html => forbidden(&said.text),
         595..=599 => proxy_failed(call, reply.status, &said.text),

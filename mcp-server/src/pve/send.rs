@@ -11,6 +11,7 @@ use super::{
     ApiPath, Params, Upid,
     cache::Cache,
     client::{Answer, Inner, parse},
+    config_line::Line,
     error, loose,
     read::Failures,
     times,
@@ -171,10 +172,9 @@ impl Inner {
         let mut segments = operation.path.segments();
         let node = (segments.next() == Some("nodes")).then(|| segments.next()).flatten();
         let in_path = segments.nth(1).map(str::to_owned);
-        let vmid = in_path.filter(|id| id.bytes().all(|b| b.is_ascii_digit())).or_else(|| {
-            let vmid = operation.params.to_json();
-            loose::uint(&vmid, "vmid").map(|id| id.to_string())
-        });
+        let vmid = in_path
+            .filter(|id| id.bytes().all(|b| b.is_ascii_digit()))
+            .or_else(|| operation.params.uint("vmid").map(|id| id.to_string()));
         let answer = match node {
             Some(node) => {
                 let path = ApiPath::of(&["nodes", node, "tasks"])?;
@@ -207,27 +207,21 @@ impl Inner {
     }
 }
 
-/// Which of the sent values the configuration holds now (names alone: values
-/// may be secret).
+/// Which of the sent parameters the configuration shows now (names alone:
+/// values may be secret).
 fn compare(sent: &Params, now: &Value) -> Value {
-    let mut applied = Vec::new();
-    let mut not_applied = Vec::new();
-    for (name, value) in sent.iter() {
-        if matches!(name, "digest" | "delete" | "revert" | "background_delay" | "force") {
-            continue;
-        }
-        let sent = Params::new().with_value(name, value.clone()).to_json();
-        let (sent, now) = (loose::text(&sent, name), loose::text(now, name));
-        if sent == now { applied.push(name) } else { not_applied.push(name) }
-    }
-    for gone in sent.get("delete").map(|_| sent.to_json()).iter() {
-        for name in loose::text(gone, "delete").unwrap_or_default().split([',', ';', ' ']) {
-            if loose::some(now, name).is_none() {
-                applied.push("delete");
-            } else {
-                not_applied.push("delete");
+    let as_sent = sent.to_json();
+    let (shown, differ): (Vec<&str>, Vec<&str>) = sent
+        .iter()
+        .map(|(name, _)| name)
+        .filter(|name| !matches!(*name, "digest" | "revert" | "skiplock" | "force"))
+        .partition(|name| match *name {
+            "delete" => sent.members("delete").all(|gone| loose::some(now, gone).is_none()),
+            // Proxmox adds keys of its own (size) and keeps an order of its own.
+            _ => {
+                let line = |of| Line::parse(&loose::text(of, name).unwrap_or_default(), Some(""));
+                line(&as_sent).is_within(&line(now))
             }
-        }
-    }
-    json!({"holds_sent_value": applied, "differs": not_applied})
+        });
+    json!({"as_sent": shown, "otherwise": differ})
 }

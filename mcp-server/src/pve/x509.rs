@@ -126,7 +126,7 @@ fn time((tag, value): (u8, &[u8])) -> Option<Timestamp> {
         _ => text.to_owned(),
     };
     let parsed = civil::DateTime::strptime("%Y%m%d%H%M%S", full).ok()?;
-    parsed.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|z| z.timestamp())
+    jiff::tz::TimeZone::UTC.to_timestamp(parsed).ok()
 }
 
 #[cfg(test)]
