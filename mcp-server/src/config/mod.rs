@@ -9,8 +9,10 @@ use crate::{
     safety::{Class, Flags},
 };
 
+mod host;
 mod vmid_set;
 
+pub(crate) use host::same_host;
 pub use vmid_set::VmidSet;
 
 /// The whole configuration (variables of `docs/configuration.md`).
