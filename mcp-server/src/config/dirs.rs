@@ -151,7 +151,8 @@ mod tests {
     #[test]
     fn each_system_has_its_own_places() {
         use System::{Linux, MacOs, Windows};
-        let cases: &[(System, &[(&str, &str)], &str, &str)] = &[
+        type Case<'a> = (System, &'a [(&'a str, &'a str)], &'a str, &'a str);
+        let cases: &[Case<'_>] = &[
             (
                 Linux,
                 &[("HOME", "/home/eva")],

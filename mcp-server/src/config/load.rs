@@ -1,9 +1,6 @@
 //! From command line, environment and files to one [`Config`].
 
-use std::{
-    collections::BTreeMap,
-    path::Path,
-};
+use std::{collections::BTreeMap, path::Path};
 
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};

@@ -28,7 +28,6 @@ mod tests;
 
 pub use dirs::{CONFIG_DIR, System, directories};
 pub use load::{Loaded, load};
-pub use parse::GROUPS;
 pub use sources::{Origin, Sources, Warning};
 pub use table::VARIABLES;
 pub use template::{critical_file, env_file, reference};
@@ -206,6 +205,14 @@ pub struct Http {
     pub allowed_hosts: Vec<String>,
     /// Accepted Origin headers.
     pub allowed_origins: Vec<String>,
+}
+
+impl Ssh {
+    /// Whether the way to pve-guard was set up: a key and a pinned host key are there.
+    #[must_use]
+    pub fn is_set_up(&self) -> bool {
+        self.key.is_file() && (self.host_key.is_some() || !self.nodes.is_empty())
+    }
 }
 
 impl Config {

@@ -7,11 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::SignedDuration;
 
 use super::HostPort;
-use crate::{Code, Error, Result, pve::NodeName};
-
-/// The tool groups of `PROXMOX_TOOLSETS`.
-pub const GROUPS: [&str; 8] =
-    ["core", "guests", "backup", "storage", "network", "node", "access", "exec"];
+use crate::{Code, Error, Result, pve::NodeName, tools::Group};
 
 pub(super) fn bad(message: impl Into<String>) -> Error {
     Error::new(Code::Config, message)
@@ -111,8 +107,8 @@ pub fn toolsets(text: &str) -> Result<Option<Vec<String>>> {
     for member in members(text)? {
         let name = member.to_ascii_lowercase();
         all |= name == "all";
-        if name != "all" && !GROUPS.contains(&name.as_str()) {
-            let near = super::nearest(&name, GROUPS.into_iter());
+        if name != "all" && !Group::ALL.iter().any(|g| g.as_str() == name) {
+            let near = super::nearest(&name, Group::ALL.iter().map(|g| g.as_str()));
             let near = near.map(|n| format!("; did you mean {n}?")).unwrap_or_default();
             return Err(bad(format!("{member:?} is not a tool group{near}")));
         }

@@ -480,3 +480,12 @@ fn a_directory_or_an_endless_file_in_place_of_a_file_is_an_error() {
     let place = Place::new().file(".env", &"#\n".repeat(600_000));
     assert!(place.error().message.contains("1 MiB"));
 }
+
+/// What `PROXMOX_TOOLSETS` says it allows is what there is.
+#[test]
+fn the_groups_are_all_named() {
+    let allowed = variable("PROXMOX_TOOLSETS").unwrap().allowed;
+    for group in crate::tools::Group::ALL {
+        assert!(allowed.contains(group.as_str()), "{}", group.as_str());
+    }
+}
