@@ -27,6 +27,9 @@ impl Client {
         Ok(Arc::new(Value::Null))
     }
 
+    /// Drops what is cached.
+    pub fn forget(&self) {}
+
     /// A change: sent once.
     ///
     /// # Errors
