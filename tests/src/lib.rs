@@ -6,7 +6,7 @@ mod estate;
 mod server;
 
 pub use binaries::{built, repository};
-pub use estate::{Estate};
+pub use estate::Estate;
 pub use server::{LATEST, LEGACY, LIMIT, Server, initialize, new_era};
 
 /// Waits until something holds.

@@ -27,12 +27,12 @@ mod vmid_set;
 mod tests;
 
 pub use dirs::{CONFIG_DIR, System, directories};
+pub(crate) use host::same_host;
 pub use load::{Loaded, load};
 pub use sources::{Origin, Sources, Warning};
 pub use table::VARIABLES;
 pub use template::{critical_file, env_file, reference};
 pub use vars::{Section, Variable, variable};
-pub(crate) use host::same_host;
 pub use vmid_set::VmidSet;
 
 /// The whole configuration (variables of `docs/configuration.md`).
