@@ -5,6 +5,7 @@ mod args;
 mod change;
 pub mod context;
 pub mod core;
+mod gather;
 mod guests;
 pub mod registry;
 pub mod schema;
