@@ -4,3 +4,7 @@ pub mod attention;
 pub mod calendar;
 pub mod coverage;
 pub mod estate;
+pub mod overview;
+
+#[cfg(test)]
+mod fixture;
