@@ -5,56 +5,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use crate::pve::GuestKind;
 use crate::pve::{Vmid, loose};
-
-/// Virtual machine or container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum GuestKind {
-    /// A virtual machine.
-    Qemu,
-    /// A container.
-    Lxc,
-}
-
-impl GuestKind {
-    /// The kind as the API writes it: `qemu` or `lxc`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Qemu => "qemu",
-            Self::Lxc => "lxc",
-        }
-    }
-
-    /// How a person says it: `VM` or `container`.
-    #[must_use]
-    pub const fn noun(self) -> &'static str {
-        match self {
-            Self::Qemu => "VM",
-            Self::Lxc => "container",
-        }
-    }
-
-    /// The command of the node for it: `qm` or `pct`.
-    #[must_use]
-    pub const fn command(self) -> &'static str {
-        match self {
-            Self::Qemu => "qm",
-            Self::Lxc => "pct",
-        }
-    }
-
-    /// From `qemu` or `lxc`.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "qemu" => Some(Self::Qemu),
-            "lxc" => Some(Self::Lxc),
-            _ => None,
-        }
-    }
-}
 
 /// What a guest does now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -175,7 +127,7 @@ impl Guest {
             let number = || loose::as_int(value).and_then(|n| u64::try_from(n).ok());
             let text = || value.as_str().filter(|s| !s.is_empty());
             match key.as_str() {
-                "type" => kind = Some(GuestKind::parse(value.as_str()?)?),
+                "type" => kind = Some(GuestKind::of(value.as_str()?)?),
                 "vmid" => vmid = number().and_then(|n| Vmid::new(n).ok()),
                 "name" => guest.name = owned(value),
                 "node" => guest.node = names.node.get(text()?),
