@@ -76,7 +76,9 @@ fn bad(message: impl Into<String>) -> Error {
 fn without_scheme(text: &str) -> Result<&str> {
     let Some((scheme, rest)) = text.split_once("://") else { return Ok(text) };
     if !scheme.eq_ignore_ascii_case("https") {
-        return Err(bad(format!("{scheme:?} is not a scheme Proxmox speaks; it speaks https alone")));
+        return Err(bad(format!(
+            "{scheme:?} is not a scheme Proxmox speaks; it speaks https alone"
+        )));
     }
     Ok(rest.strip_suffix('/').unwrap_or(rest))
 }

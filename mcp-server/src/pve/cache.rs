@@ -38,8 +38,7 @@ struct State<T> {
 
 impl<T: Clone + Send + Sync + 'static> Cache<T> {
     pub fn new(ttl: Duration) -> Self {
-        let state =
-            State { generation: 0, kept: HashMap::new(), running: HashMap::new() };
+        let state = State { generation: 0, kept: HashMap::new(), running: HashMap::new() };
         Self { ttl, state: Mutex::new(state) }
     }
 
@@ -65,7 +64,10 @@ impl<T: Clone + Send + Sync + 'static> Cache<T> {
         let answer = running.await;
         let mut state = self.lock();
         if state.generation == generation {
-            if state.running.get(key).is_some_and(|r| r.upgrade().is_none_or(|r| r.peek().is_some()))
+            if state
+                .running
+                .get(key)
+                .is_some_and(|r| r.upgrade().is_none_or(|r| r.peek().is_some()))
             {
                 state.running.remove(key);
             }

@@ -61,8 +61,11 @@ impl Client {
                 .hint("`proxmox-mcp init` makes the files and says what to put into them"));
         }
         if config.token.is_none() {
-            return Err(Error::new(Code::Config, "PROXMOX_TOKEN_ID and PROXMOX_TOKEN_SECRET are not set")
-                .hint("`proxmox-mcp init` prints the commands that make a token"));
+            return Err(Error::new(
+                Code::Config,
+                "PROXMOX_TOKEN_ID and PROXMOX_TOKEN_SECRET are not set",
+            )
+            .hint("`proxmox-mcp init` prints the commands that make a token"));
         }
         let inner = Inner {
             hosts: Hosts::new(config.hosts.clone()),

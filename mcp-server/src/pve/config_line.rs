@@ -273,8 +273,20 @@ fn disk_role(kind: GuestKind, slot: &str, line: &Line) -> Option<DiskRole> {
 
 /// Models of VM network cards that may stand as the key of the MAC address.
 const NIC_MODELS: &[&str] = &[
-    "e1000", "e1000-82540em", "e1000-82544gc", "e1000-82545em", "e1000e", "i82551", "i82557b",
-    "i82559er", "ne2k_isa", "ne2k_pci", "pcnet", "rtl8139", "virtio", "vmxnet3",
+    "e1000",
+    "e1000-82540em",
+    "e1000-82544gc",
+    "e1000-82545em",
+    "e1000e",
+    "i82551",
+    "i82557b",
+    "i82559er",
+    "ne2k_isa",
+    "ne2k_pci",
+    "pcnet",
+    "rtl8139",
+    "virtio",
+    "vmxnet3",
 ];
 
 /// A network interface.
@@ -379,8 +391,18 @@ mod tests {
     fn one_key_changes_and_all_others_stay() {
         let net = "virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1,queues=4,unheard-of=x";
         let cases: &[(&str, &str, Option<&str>, &str)] = &[
-            (net, "tag", Some("10"), "virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1,queues=4,unheard-of=x,tag=10"),
-            (net, "bridge", Some("vmbr1"), "virtio=BC:24:11:00:00:01,bridge=vmbr1,firewall=1,queues=4,unheard-of=x"),
+            (
+                net,
+                "tag",
+                Some("10"),
+                "virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1,queues=4,unheard-of=x,tag=10",
+            ),
+            (
+                net,
+                "bridge",
+                Some("vmbr1"),
+                "virtio=BC:24:11:00:00:01,bridge=vmbr1,firewall=1,queues=4,unheard-of=x",
+            ),
             (net, "firewall", None, "virtio=BC:24:11:00:00:01,bridge=vmbr0,queues=4,unheard-of=x"),
             ("a:b,ssd=1", "file", Some("c:d"), "c:d,ssd=1"),
             ("file=a:b,ssd=1", "file", Some("c:d"), "file=c:d,ssd=1"),
@@ -471,7 +493,8 @@ mod tests {
         );
         assert!(nic.with_model("ne3k").is_err());
 
-        let long = Nic::parse(GuestKind::Qemu, "net1", "model=e1000e,macaddr=AA:BB,bridge=b").unwrap();
+        let long =
+            Nic::parse(GuestKind::Qemu, "net1", "model=e1000e,macaddr=AA:BB,bridge=b").unwrap();
         assert_eq!((long.model.as_str(), long.mac.as_deref()), ("e1000e", Some("AA:BB")));
         let bare = Nic::parse(GuestKind::Qemu, "net1", "virtio,bridge=b").unwrap();
         assert_eq!((bare.model.as_str(), bare.mac), ("virtio", None));

@@ -235,7 +235,9 @@ const RULES: &[Rule] = &[
         hint: "another operation holds it: pve_list_tasks shows which; wait for it to end",
     },
     Rule {
-        applies: |t, _| any(t, &["protection mode enabled", "is protected", "is marked as protected"]),
+        applies: |t, _| {
+            any(t, &["protection mode enabled", "is protected", "is marked as protected"])
+        },
         code: Code::Protected,
         hint: "its owner protected it on purpose; ask before taking `protection` off",
     },
@@ -264,9 +266,7 @@ const RULES: &[Rule] = &[
         hint: "pve_list_vms lists the guests that this token can see",
     },
     Rule {
-        applies: |t, _| {
-            any(t, &["does not exist", "no such ", "no rule at position", "not found"])
-        },
+        applies: |t, _| any(t, &["does not exist", "no such ", "no rule at position", "not found"]),
         code: Code::NotFound,
         hint: "it does not exist, or not under this name: list what there is first",
     },
@@ -318,8 +318,9 @@ fn forbidden(text: &str) -> Error {
     let inner = text.strip_prefix("Permission check failed").map(str::trim);
     let inner = inner.and_then(|t| t.strip_prefix('(')).map(|t| t.trim_end_matches(')'));
     if any(&text.to_lowercase(), &["only root", "user != root@pam", "need proper ticket"]) {
-        return Error::new(Code::Forbidden, text)
-            .hint("this needs a password session of root@pam; no API token can do it, root@pam's neither");
+        return Error::new(Code::Forbidden, text).hint(
+            "this needs a password session of root@pam; no API token can do it, root@pam's neither",
+        );
     }
     let Some((path, privilege)) = inner.and_then(|t| t.rsplit_once(", ")) else {
         return Error::new(Code::Forbidden, text)
@@ -329,7 +330,9 @@ fn forbidden(text: &str) -> Error {
     let first = privilege.split('|').next().unwrap_or(privilege);
     let role = role_with(first);
     let guest = path.strip_prefix("/vms/");
-    let doubt = guest.map_or_else(String::new, |id| format!("; a guest {id} that does not exist looks the same"));
+    let doubt = guest.map_or_else(String::new, |id| {
+        format!("; a guest {id} that does not exist looks the same")
+    });
     Error::new(Code::Forbidden, format!("the token lacks {privilege} on {path}"))
         .hint(format!(
             "role {role} has it: `pveum acl modify {path} --roles {role} --tokens 'USER@REALM!NAME'` on a \
@@ -344,11 +347,21 @@ fn forbidden(text: &str) -> Error {
 #[must_use]
 pub fn role_with(privilege: &str) -> &'static str {
     match privilege {
-        "VM.Audit" | "Datastore.Audit" | "Sys.Audit" | "SDN.Audit" | "Pool.Audit"
-        | "Mapping.Audit" | "VM.GuestAgent.Audit" => "PVEAuditor",
-        "VM.Backup" | "VM.Config.CDROM" | "VM.Config.Cloudinit" | "VM.Console"
-        | "VM.GuestAgent.FileRead" | "VM.GuestAgent.FileSystemMgmt"
-        | "VM.GuestAgent.FileWrite" | "VM.PowerMgmt" => "PVEVMUser",
+        "VM.Audit"
+        | "Datastore.Audit"
+        | "Sys.Audit"
+        | "SDN.Audit"
+        | "Pool.Audit"
+        | "Mapping.Audit"
+        | "VM.GuestAgent.Audit" => "PVEAuditor",
+        "VM.Backup"
+        | "VM.Config.CDROM"
+        | "VM.Config.Cloudinit"
+        | "VM.Console"
+        | "VM.GuestAgent.FileRead"
+        | "VM.GuestAgent.FileSystemMgmt"
+        | "VM.GuestAgent.FileWrite"
+        | "VM.PowerMgmt" => "PVEVMUser",
         "VM.Clone" => "PVETemplateUser",
         "Datastore.AllocateSpace" => "PVEDatastoreUser",
         "Datastore.Allocate" | "Datastore.AllocateTemplate" => "PVEDatastoreAdmin",

@@ -174,12 +174,16 @@ impl Inner {
         };
         let is = format!("guest {vmid} is {} on {}", now.kind.article(), now.node);
         let told = if now.kind != kind {
-            Error::new(Code::NotFound, is).hint(format!("use /nodes/{}/{}/{vmid}", now.node, now.kind))
+            Error::new(Code::NotFound, is)
+                .hint(format!("use /nodes/{}/{}/{vmid}", now.node, now.kind))
         } else if node != now.node.as_str() && node != "localhost" {
-            Error::new(Code::GuestMoved, format!("guest {vmid} is now on {}, not on {node}", now.node))
-                .hint("nothing was changed; repeat the call with its node of now")
-                .with("node", now.node.as_str())
-                .with("vmid", vmid.get())
+            Error::new(
+                Code::GuestMoved,
+                format!("guest {vmid} is now on {}, not on {node}", now.node),
+            )
+            .hint("nothing was changed; repeat the call with its node of now")
+            .with("node", now.node.as_str())
+            .with("vmid", vmid.get())
         } else {
             error
         };

@@ -25,9 +25,8 @@ impl Hosts {
     /// Every host once, in the order in which to try them.
     pub fn in_order(&self) -> Vec<(usize, &HostPort)> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let aside = |at: usize| {
-            failed.get(at).copied().flatten().filter(|since| since.elapsed() < ASIDE)
-        };
+        let aside =
+            |at: usize| failed.get(at).copied().flatten().filter(|since| since.elapsed() < ASIDE);
         let mut order: Vec<(usize, &HostPort)> = self.all.iter().enumerate().collect();
         // Among those that failed, the one that failed first has had most time to come back.
         order.sort_by_key(|(at, _)| aside(*at));

@@ -96,8 +96,11 @@ impl Schema {
     /// `bad_answer` when it does not begin as it should or its array is not JSON.
     pub fn parse(file: &str) -> Result<Self> {
         let bad = |why: String| {
-            Error::new(Code::BadAnswer, format!("the node's API description is not understood: {why}"))
-                .hint("is the package pve-docs installed on the node, and nothing else in between?")
+            Error::new(
+                Code::BadAnswer,
+                format!("the node's API description is not understood: {why}"),
+            )
+            .hint("is the package pve-docs installed on the node, and nothing else in between?")
         };
         let array = file
             .trim_start_matches('\u{feff}')
@@ -220,8 +223,13 @@ impl Node {
                     share(texts, &mut p.kind);
                     p.values.iter_mut().for_each(|v| share(texts, v));
                     p.values.shrink_to_fit();
-                    let optional =
-                        [&mut p.description, &mut p.typetext, &mut p.format, &mut p.pattern, &mut p.default];
+                    let optional = [
+                        &mut p.description,
+                        &mut p.typetext,
+                        &mut p.format,
+                        &mut p.pattern,
+                        &mut p.default,
+                    ];
                     optional.into_iter().flatten().for_each(|t| share(texts, t));
                     (name, p)
                 })
@@ -320,7 +328,9 @@ impl From<RawMethod> for MethodInfo {
         let properties = raw.parameters.properties.into_iter();
         Self {
             description: short(raw.description.as_str().unwrap_or_default()).into(),
-            parameters: properties.map(|(name, p)| (name, Parameter::from(&Value::Object(p)))).collect(),
+            parameters: properties
+                .map(|(name, p)| (name, Parameter::from(&Value::Object(p))))
+                .collect(),
             permissions: check(&raw.permissions).into(),
             returns: outline(&raw.returns).into(),
             allowtoken: super::loose::flag(&wrapped, "allowtoken"),

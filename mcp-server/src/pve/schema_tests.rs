@@ -132,6 +132,7 @@ fn reads_the_tree_of_a_real_node() {
     let (node, put) = schema.method("/nodes/pve/qemu/100/config", Method::Put).unwrap();
     assert_eq!(node.path(), "/nodes/{node}/qemu/{vmid}/config");
     assert!(put.parameters.contains_key("net[n]") && put.parameters.contains_key("digest"));
-    let (_, content) = schema.method("/nodes/pve/storage/local/content/local:iso/a.iso", Method::Get).unwrap();
+    let (_, content) =
+        schema.method("/nodes/pve/storage/local/content/local:iso/a.iso", Method::Get).unwrap();
     assert!(content.parameters.contains_key("volume"));
 }

@@ -49,7 +49,9 @@ fn expression(check: &Value) -> String {
         ("perm-modify", [Value::String(path), ..]) => {
             format!("leave to change permissions on {path}")
         }
-        ("userid-param", [Value::String(what), ..]) if what == "self" => "the user itself".to_owned(),
+        ("userid-param", [Value::String(what), ..]) if what == "self" => {
+            "the user itself".to_owned()
+        }
         _ => check.to_string(),
     }
 }

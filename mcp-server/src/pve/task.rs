@@ -42,8 +42,9 @@ impl Upid {
     pub fn parse(text: &str) -> Result<Self> {
         Self::read(text).ok_or_else(|| {
             let shown: String = text.chars().take(120).collect();
-            Error::argument(format!("{shown:?} is not a UPID"))
-                .hint("a UPID looks like UPID:pve1:0000155B:0002C0E9:6B0CBA55:qmstart:100:root@pam:")
+            Error::argument(format!("{shown:?} is not a UPID")).hint(
+                "a UPID looks like UPID:pve1:0000155B:0002C0E9:6B0CBA55:qmstart:100:root@pam:",
+            )
         })
     }
 
@@ -227,8 +228,7 @@ impl Log {
                 continue;
             }
             self.next = number;
-            let line: String =
-                text.chars().filter(|c| !c.is_control()).take(MAX_LINE).collect();
+            let line: String = text.chars().filter(|c| !c.is_control()).take(MAX_LINE).collect();
             self.look_at(&line);
             new.push(line);
         }
@@ -276,9 +276,17 @@ mod tests {
     #[test]
     fn reads_real_upids() {
         let cases = [
-            ("UPID:pve:00001553:0002C0B2:6B0CBA55:qmcreate:100:root@pam!full:", "100", "root@pam!full"),
+            (
+                "UPID:pve:00001553:0002C0B2:6B0CBA55:qmcreate:100:root@pam!full:",
+                "100",
+                "root@pam!full",
+            ),
             ("UPID:pve:0000019D:000599D0:6B0CC19F:startall::root@pam:", "", "root@pam"),
-            ("UPID:pve1:0000019D:1000599D0:6B0CC19F:imgdel:101@local:a.b@pve!x-1:", "101@local", "a.b@pve!x-1"),
+            (
+                "UPID:pve1:0000019D:1000599D0:6B0CC19F:imgdel:101@local:a.b@pve!x-1:",
+                "101@local",
+                "a.b@pve!x-1",
+            ),
         ];
         for (text, id, user) in cases {
             let upid = Upid::parse(text).unwrap();

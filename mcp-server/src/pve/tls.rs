@@ -73,10 +73,7 @@ pub async fn fetch_fingerprint(host: &HostPort, timeout: Duration) -> Result<Cer
         })?;
         let seen = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         let seen = seen.ok_or_else(|| Error::internal("the handshake left no certificate"))?;
-        Ok(CertificateFacts {
-            sha256: colon_hex(&fingerprint(seen)),
-            facts: x509::facts(seen),
-        })
+        Ok(CertificateFacts { sha256: colon_hex(&fingerprint(seen)), facts: x509::facts(seen) })
     };
     tokio::time::timeout(timeout, look).await.unwrap_or_else(|_| {
         Err(Error::new(
@@ -88,8 +85,7 @@ pub async fn fetch_fingerprint(host: &HostPort, timeout: Duration) -> Result<Cer
 }
 
 fn with_trust(trust: Trust, provider: Arc<CryptoProvider>) -> Result<ClientConfig> {
-    let verifier =
-        Verifier { trust, algorithms: provider.signature_verification_algorithms };
+    let verifier = Verifier { trust, algorithms: provider.signature_verification_algorithms };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|e| Error::internal(format!("TLS cannot be set up: {e}")))?

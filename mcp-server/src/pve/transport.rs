@@ -114,13 +114,13 @@ impl Transport {
             Method::Delete => reqwest::Method::DELETE,
         };
         let mut out = client.request(method, url).timeout(request.timeout);
-        if request.authorized && let Some(value) = &self.authorization {
+        if request.authorized
+            && let Some(value) = &self.authorization
+        {
             out = out.header(AUTHORIZATION, value.clone());
         }
         if let Some(body) = &request.body {
-            out = out
-                .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-                .body(body.clone());
+            out = out.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body.clone());
         }
         let failed = |e: reqwest::Error| failure(host, request.timeout, &e);
         let mut response = out.send().await.map_err(failed)?;
