@@ -187,3 +187,11 @@ pub struct Http {
     /// Accepted Origin headers.
     pub allowed_origins: Vec<String>,
 }
+
+impl Ssh {
+    /// Whether the way to pve-guard was set up: a key and a pinned host key are there.
+    #[must_use]
+    pub fn is_set_up(&self) -> bool {
+        self.key.is_file() && (self.host_key.is_some() || !self.nodes.is_empty())
+    }
+}

@@ -1,1 +1,3 @@
 //! Pure functions over snapshots of the estate.
+
+pub mod estate;
