@@ -251,12 +251,18 @@ fn tls_error(host: &HostPort, error: &rustls::Error) -> Error {
 
 /// The error and its causes, outermost first. An `io::Error` hides what it
 /// wraps from `source`, so that is looked into.
-fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
-    std::iter::successors(error.source(), |current| match current.downcast_ref::<io::Error>() {
-        Some(io) => io.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static)),
-        None => current.source(),
-    })
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = Cause<'_>> {
+    fn next<'a>(current: &Cause<'a>) -> Option<Cause<'a>> {
+        let current: Cause<'a> = *current;
+        match current.downcast_ref::<io::Error>() {
+            Some(io) => io.get_ref().map(|inner| inner as Cause<'a>),
+            None => current.source(),
+        }
+    }
+    std::iter::successors(error.source(), next)
 }
+
+type Cause<'a> = &'a (dyn std::error::Error + 'static);
 
 /// The first cause of a kind.
 fn find<T: std::error::Error + 'static>(error: &reqwest::Error) -> Option<&T> {
