@@ -27,6 +27,7 @@ mod vmid_set;
 mod tests;
 
 pub use dirs::{CONFIG_DIR, System, directories};
+pub(crate) use host::same_host;
 pub use load::{Loaded, load};
 pub use sources::{Origin, Sources, Warning};
 pub use table::VARIABLES;

@@ -118,6 +118,15 @@ impl<'a> Ctx<'a> {
         }
     }
 
+    /// A guest for a change: looked up afresh, since it may have moved.
+    ///
+    /// # Errors
+    /// As [`Ctx::guest`].
+    pub async fn guest_now(self, vmid: Vmid) -> Result<Guest> {
+        self.app.pve.forget();
+        self.guest(vmid).await
+    }
+
     /// Reads below a guest. A guest that has moved in between is looked up
     /// again, once.
     ///
@@ -155,7 +164,7 @@ impl<'a> Ctx<'a> {
         params: Params,
     ) -> Result<Arc<Value>> {
         let vmid = guest.vmid.to_string();
-        let mut segments = vec!["nodes", guest.node.as_str(), guest.kind.as_str(), vmid.as_str()];
+        let mut segments = vec!["nodes", &*guest.node, guest.kind.as_str(), vmid.as_str()];
         segments.extend(below);
         self.get_with(&segments, params).await
     }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use super::{Ctx, core};
+use super::{Ctx, core, guests};
 use crate::{
     Result,
     config::{Config, Mode},
@@ -221,6 +221,7 @@ pub fn all() -> &'static [Tool] {
     ALL.get_or_init(|| {
         let mut tools = Vec::new();
         tools.extend(core::tools());
+        tools.extend(guests::tools());
         tools
     })
 }

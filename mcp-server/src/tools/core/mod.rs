@@ -12,6 +12,8 @@ mod tasks;
 
 use super::{args, registry::*};
 
+pub use self::{guest_views::real_snapshots, guests::title, tasks::wait as wait_for_task};
+
 /// The tools of this group, in the order in which they are listed.
 pub(super) fn tools() -> Vec<Tool> {
     vec![
