@@ -3,6 +3,7 @@
 mod call;
 mod check;
 mod config;
+mod demo;
 mod fingerprint;
 mod init;
 mod log;
@@ -99,6 +100,8 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 enum Command {
     /// Serve MCP on standard input and output (also without a command)
     Serve(serve::Serve),
+    /// A short tour of a made-up estate; nothing to set up
+    Demo(demo::Demo),
     /// Make the configuration directory, and print the commands that make a token
     Init(init::Init),
     /// Where everything is, and which value came from where
@@ -150,6 +153,7 @@ impl Cli {
         match self.command {
             None => serve::Serve::default().run(global),
             Some(Command::Serve(c)) => c.run(global),
+            Some(Command::Demo(c)) => c.run(global),
             Some(Command::Init(c)) => c.run(global),
             Some(Command::Config(c)) => c.run(global),
             Some(Command::Fingerprint(c)) => c.run(global),

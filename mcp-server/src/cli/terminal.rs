@@ -1,14 +1,19 @@
 //! The person at the terminal, as a tool sees the caller.
 
 use std::{
-    io::IsTerminal,
+    io::{self, IsTerminal, Write},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
+use futures::{FutureExt, future::BoxFuture};
 use indicatif::{ProgressBar, ProgressStyle};
+use tokio::sync::oneshot;
 
-use crate::tools::{Progress, Session};
+use crate::tools::{Asked, Form, Progress, Session};
+
+/// How long a question waits for its answer.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A call from the command line. Long work shows a bar on standard error where that is a terminal.
 pub struct Terminal {
@@ -20,7 +25,7 @@ impl Terminal {
     /// A caller at this process's terminal.
     #[must_use]
     pub fn new() -> Self {
-        Self { bar: Mutex::new(None), shown: std::io::stderr().is_terminal() }
+        Self { bar: Mutex::new(None), shown: io::stderr().is_terminal() }
     }
 }
 
@@ -52,9 +57,46 @@ impl Session for Terminal {
         bar.set_message(progress.message);
     }
 
+    fn ask<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, Asked> {
+        if !self.can_ask() {
+            return std::future::ready(Asked::Unable).boxed();
+        }
+        if let Some(bar) = self.bar.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            bar.finish_and_clear();
+        }
+        let question = format!("{}\n\nSend this? [yes/no] ", form.text.trim_end());
+        async move {
+            match tokio::time::timeout(PATIENCE, read_line(question)).await {
+                Ok(Some(line)) if line.trim().eq_ignore_ascii_case("yes") => Asked::Yes,
+                Ok(Some(_)) => Asked::No,
+                Ok(None) => Asked::Cancelled,
+                Err(_) => Asked::Expired,
+            }
+        }
+        .boxed()
+    }
+
+    /// A person can answer where both ends of the conversation are a terminal.
+    fn can_ask(&self) -> bool {
+        self.shown && io::stdin().is_terminal()
+    }
+
     fn client(&self) -> String {
         "command line".to_owned()
     }
+}
+
+/// Asks on standard error and reads one line; `None` at the end of input. On a thread of its
+/// own, which nobody waits for when the answer does not come.
+async fn read_line(question: String) -> Option<String> {
+    let (sender, answer) = oneshot::channel();
+    std::thread::spawn(move || {
+        let _ = write!(io::stderr().lock(), "{question}");
+        let mut line = String::new();
+        let read = io::stdin().read_line(&mut line);
+        let _ = sender.send(read.is_ok_and(|n| n > 0).then_some(line));
+    });
+    answer.await.ok().flatten()
 }
 
 impl Drop for Terminal {
