@@ -6,7 +6,7 @@ mod instructions;
 mod session;
 mod stdio;
 
-pub use handler::Handler;
+pub use handler::{Handler, listed};
 
 use std::{sync::Arc, time::Duration};
 
