@@ -14,7 +14,9 @@ const TWO_SECONDS: Duration = Duration::from_secs(4);
 
 /// A server with a call under way that Proxmox never answers, and the call's id.
 fn stuck(estate: &Estate) -> (Server, u64) {
-    estate.sim().inject(Fault::new(Effect::NeverAnswer { apply: false }).path("/nodes/*/status").always());
+    estate
+        .sim()
+        .inject(Fault::new(Effect::NeverAnswer { apply: false }).path("/nodes/*/status").always());
     estate.configure(&[("PROXMOX_TIMEOUT", "300")]);
     let mut server = Server::open(estate.command().arg("serve"));
     let node = first_node(&mut server);
@@ -27,7 +29,8 @@ fn stuck(estate: &Estate) -> (Server, u64) {
 
 fn first_node(server: &mut Server) -> String {
     let nodes = server.ok("pve_list_nodes", json!({}));
-    let at = nodes["columns"].as_array().and_then(|c| c.iter().position(|c| c == "node")).expect("node");
+    let at =
+        nodes["columns"].as_array().and_then(|c| c.iter().position(|c| c == "node")).expect("node");
     nodes["rows"][0][at].as_str().expect("a name").to_owned()
 }
 
@@ -87,7 +90,8 @@ fn it_ends_when_its_input_ends() {
 fn what_was_asked_before_the_end_of_input_is_answered() {
     let estate = Estate::sample();
     let mut server = Server::open(estate.command().arg("serve"));
-    let ids: Vec<u64> = (1..=5).map(|n| server.send_call("pve_list_vms", json!({ "limit": n }))).collect();
+    let ids: Vec<u64> =
+        (1..=5).map(|n| server.send_call("pve_list_vms", json!({ "limit": n }))).collect();
     let rest = server.finish();
     for id in ids {
         assert!(rest.iter().any(|m| m["id"] == json!(id)), "no answer to {id}: {rest:?}");

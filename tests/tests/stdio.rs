@@ -30,13 +30,21 @@ fn lines_that_are_no_requests_get_one_error_without_an_id() {
     let cases: Vec<(&str, Vec<u8>, i64)> = vec![
         ("cut short", br#"{"jsonrpc":"2.0","id":"#.to_vec(), -32700),
         ("words", b"hello there".to_vec(), -32700),
-        ("brackets that do not match", br#"{"jsonrpc":"2.0","id":1,"method":"ping"]"#.to_vec(), -32700),
+        (
+            "brackets that do not match",
+            br#"{"jsonrpc":"2.0","id":1,"method":"ping"]"#.to_vec(),
+            -32700,
+        ),
         ("two messages on one line", [&ping[..], ping].concat(), -32700),
         ("trailing words", [&ping[..], b" x"].concat(), -32700),
         ("a bare number that is none", b"01".to_vec(), -32700),
         ("single quotes", b"{'jsonrpc':'2.0','id':1,'method':'ping'}".to_vec(), -32700),
         ("a NUL", b"{\"jsonrpc\":\"2.0\",\0\"id\":1,\"method\":\"ping\"}".to_vec(), -32700),
-        ("bad UTF-8 in a string", b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\xfe\"}".to_vec(), -32700),
+        (
+            "bad UTF-8 in a string",
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\xfe\"}".to_vec(),
+            -32700,
+        ),
         ("bad UTF-8 alone", b"\xc3\x28".to_vec(), -32700),
         ("a surrogate in UTF-8", b"\"\xed\xa0\x80\"".to_vec(), -32700),
         ("an array too deep", deep_array, -32700),
@@ -236,7 +244,8 @@ fn the_stateless_era_needs_no_opening() {
     assert_eq!(answer["result"]["structuredContent"]["shown"], 2, "{answer}");
     assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
 
-    let bad = server.request("tools/call", new_era(json!({ "name": "pve_list_vms", "arguments": 1 })));
+    let bad =
+        server.request("tools/call", new_era(json!({ "name": "pve_list_vms", "arguments": 1 })));
     assert_eq!(bad["error"]["code"], json!(-32602), "{bad}");
     let unknown = server.request("tools/call", new_era(json!({ "name": "no_such_tool" })));
     assert_eq!(unknown["error"]["code"], json!(-32602), "{unknown}");
