@@ -54,7 +54,7 @@ impl App {
         {
             return guests.clone();
         }
-        let guests = Arc::new(Guest::all(resources));
+        let guests = Arc::new(Guest::list(resources));
         *kept = Some((resources.clone(), guests.clone()));
         guests
     }
