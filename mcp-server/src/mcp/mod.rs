@@ -1,5 +1,6 @@
 //! The protocol side: `rmcp` does the protocol, this room connects it to the tools.
 
+mod approval;
 mod handler;
 mod instructions;
 mod session;

@@ -20,6 +20,8 @@ pub struct GuestConfig {
     pub ballooning: bool,
     /// Disks and mount points, by name; without CD drives.
     pub disks: Vec<Disk>,
+    /// Volumes that stand in it as unused.
+    pub unused: Vec<String>,
     /// Every volume it names, CD drives and unused disks too.
     pub volumes: BTreeSet<String>,
 }
@@ -61,6 +63,9 @@ impl GuestConfig {
             }
             let Some(volume) = volume(line) else { continue };
             config.volumes.insert(volume.to_owned());
+            if numbered(key, "unused") {
+                config.unused.push(volume.to_owned());
+            }
             if is_disk && !(kind == GuestKind::Qemu && is_cdrom(line)) {
                 config.disks.push(match kind {
                     GuestKind::Qemu => qemu_disk(key, volume, line, uefi),
