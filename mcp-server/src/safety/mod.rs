@@ -1,6 +1,8 @@
 //! What stands between a caller and the estate: classification, gate, approval, audit.
 
+pub mod audit;
 pub mod flags;
+pub mod redact;
 
 pub use flags::{Flag, Flags};
 
