@@ -40,6 +40,24 @@ impl GuestKind {
         }
     }
 
+    /// How a person says it: `VM` or `container`.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Qemu => "VM",
+            Self::Lxc => "container",
+        }
+    }
+
+    /// The command of the node for it: `qm` or `pct`.
+    #[must_use]
+    pub const fn command(self) -> &'static str {
+        match self {
+            Self::Qemu => "qm",
+            Self::Lxc => "pct",
+        }
+    }
+
     /// `a VM` or `a container`, for sentences.
     #[must_use]
     pub const fn article(self) -> &'static str {

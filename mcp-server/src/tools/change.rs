@@ -10,7 +10,7 @@ use super::{Ctx, core::wait_for_task};
 use crate::{
     Code, Error, Result,
     insight::estate::Guest,
-    pve::{ApiPath, Params, Upid, task::TaskStatus},
+    pve::{ApiPath, Params, Upid},
     render::Answer,
     safety::{Method, Operation},
 };
@@ -73,7 +73,7 @@ pub struct Sent {
 impl Sent {
     /// The task that Proxmox started, where it started one.
     pub fn upid(&self) -> Option<Upid> {
-        self.data.as_str().and_then(|s| Upid::parse(s).ok())
+        Upid::of_answer(&self.data)
     }
 
     /// Adds a member that says something.
@@ -103,7 +103,7 @@ pub fn on_guest(
     params: Params,
 ) -> Result<Operation> {
     let vmid = guest.vmid.to_string();
-    let mut segments = vec!["nodes", guest.node.as_str(), guest.kind.as_str(), vmid.as_str()];
+    let mut segments = vec!["nodes", &*guest.node, guest.kind.as_str(), vmid.as_str()];
     segments.extend(below);
     Ok(Operation { method, path: ApiPath::of(&segments)?, params })
 }
@@ -129,26 +129,24 @@ impl Ctx<'_> {
             sent.answer.insert("status".into(), "started".into());
             return Ok(sent.with("task", json!({"upid": upid.to_string()})));
         };
-        let ended: TaskStatus = wait_for_task(self, &upid, patience).await?;
-        let mut task = json!({"upid": upid.to_string()});
+        let ended = wait_for_task(self, &upid, patience).await?;
+        let mut task = json!({"upid": upid.as_str()});
         if let (Value::Object(map), Value::Object(state)) = (&mut task, ended.to_json()) {
             map.extend(state);
         }
         if !ended.done() {
             sent.answer.insert("status".into(), "started".into());
-            return Ok(sent
-                .with("task", task)
-                .with("note", "the task goes on; pve_task_status with `wait` follows it"));
+            let note = "the task goes on; pve_task_status with `wait` follows it";
+            return Ok(sent.with("task", task).with("note", note));
         }
-        self.app.pve.forget();
         if ended.ok() {
             return Ok(sent.with("task", task));
         }
+        let request = sent.answer.get("request").cloned().unwrap_or(Value::Null);
         Err(Error::new(Code::TaskFailed, format!("the task ended with: {}", ended.exitstatus()))
             .hint("the end of its log is in `task`; pve_task_log shows all of it")
             .with("task", task)
-            .with("request", sent.answer.get("request").cloned().unwrap_or(Value::Null))
-            .with("untrusted", json!(["task"])))
+            .with("request", request))
     }
 
     /// Submits, and waits where Proxmox started a task.

@@ -164,7 +164,7 @@ impl<'a> Ctx<'a> {
         params: Params,
     ) -> Result<Arc<Value>> {
         let vmid = guest.vmid.to_string();
-        let mut segments = vec!["nodes", guest.node.as_str(), guest.kind.as_str(), vmid.as_str()];
+        let mut segments = vec!["nodes", &*guest.node, guest.kind.as_str(), vmid.as_str()];
         segments.extend(below);
         self.get_with(&segments, params).await
     }

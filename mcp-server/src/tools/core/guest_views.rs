@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::guests::title;
 use crate::{
     Result,
-    insight::estate::{Guest, GuestKind},
-    pve::{Params, Vmid, loose},
+    insight::estate::{Guest, GuestStatus},
+    pve::{GuestKind, Params, Vmid, loose},
     render::{Answer, Page, Table, units},
     tools::{
         Ctx,
@@ -183,8 +183,8 @@ pub async fn network(ctx: Ctx<'_>, args: OneGuest) -> Result<Answer> {
 
 /// Why the agent does not answer, in few words (cases F05 of the field list).
 fn agent_state(guest: &Guest, message: &str) -> String {
-    if guest.status != "running" {
-        return format!("the guest is {}", guest.status);
+    if guest.status != GuestStatus::Running {
+        return format!("the guest is {}", guest.status.as_str());
     }
     if guest.kind == GuestKind::Lxc {
         return message.to_owned();

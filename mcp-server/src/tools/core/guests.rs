@@ -55,12 +55,12 @@ const FIELDS: &[Field] = &[
     Field { name: "vmid", column: "vmid", value: |g| g.vmid.get().into() },
     Field { name: "name", column: "name", value: |g| g.name.clone().into() },
     Field { name: "type", column: "type", value: |g| g.kind.as_str().into() },
-    Field { name: "node", column: "node", value: |g| g.node.clone().into() },
-    Field { name: "status", column: "status", value: |g| g.status.clone().into() },
+    Field { name: "node", column: "node", value: |g| (&*g.node).into() },
+    Field { name: "status", column: "status", value: |g| g.status.as_str().into() },
     Field {
         name: "cpu",
         column: "cpu_percent",
-        value: |g| ((g.cpu * 1000.0).round() / 10.0).into(),
+        value: |g| g.cpu.map(|c| (c * 1000.0).round() / 10.0).into(),
     },
     Field { name: "cpus", column: "cpus", value: |g| g.maxcpu.into() },
     Field { name: "mem", column: "mem_bytes", value: |g| g.mem.into() },
@@ -68,8 +68,8 @@ const FIELDS: &[Field] = &[
     Field { name: "disk", column: "disk_bytes", value: |g| g.disk.into() },
     Field { name: "maxdisk", column: "maxdisk_bytes", value: |g| g.maxdisk.into() },
     Field { name: "uptime", column: "uptime_s", value: |g| g.uptime.into() },
-    Field { name: "tags", column: "tags", value: |g| g.tags.join(";").into() },
-    Field { name: "pool", column: "pool", value: |g| g.pool.clone().into() },
+    Field { name: "tags", column: "tags", value: |g| g.tags().join(";").into() },
+    Field { name: "pool", column: "pool", value: |g| g.pool.as_deref().into() },
     Field { name: "template", column: "template", value: |g| g.template.into() },
     Field { name: "lock", column: "lock", value: |g| g.lock.clone().into() },
     Field { name: "ha", column: "ha", value: |g| g.hastate.clone().into() },
@@ -163,10 +163,10 @@ impl<'a> Filter<'a> {
         let name = self.name.as_ref().is_none_or(|wanted| {
             like(wanted, &guest.name.to_lowercase()) || *wanted == guest.vmid.to_string()
         });
-        name && self.tag.as_ref().is_none_or(|tag| guest.tags.iter().any(|t| t == tag))
-            && args.pool.as_ref().is_none_or(|pool| guest.pool.as_ref() == Some(pool))
-            && args.node.as_ref().is_none_or(|node| guest.node == node.as_str())
-            && self.status.as_ref().is_none_or(|status| *status == guest.status)
+        name && self.tag.as_ref().is_none_or(|tag| guest.has_tag(tag))
+            && args.pool.as_deref().is_none_or(|pool| guest.pool.as_deref() == Some(pool))
+            && args.node.as_ref().is_none_or(|node| &*guest.node == node.as_str())
+            && self.status.as_ref().is_none_or(|status| status == guest.status.as_str())
             && args.template.is_none_or(|template| guest.template == template)
             && args.r#type.is_none_or(|kind| match kind {
                 Kind::Qemu => guest.kind == GuestKind::Qemu,
@@ -228,7 +228,7 @@ fn state(guest: &Guest, now: &Value) -> Map<String, Value> {
     let mut out = identity(guest);
     out.insert(
         "status".into(),
-        loose::text(now, "status").unwrap_or_else(|| guest.status.clone()).into(),
+        loose::text(now, "status").unwrap_or_else(|| guest.status.as_str().to_owned()).into(),
     );
     let qmp = loose::text(now, "qmpstatus");
     if qmp.is_some() && qmp != loose::text(now, "status") {
@@ -287,7 +287,7 @@ fn identity(guest: &Guest) -> Map<String, Value> {
     out.insert("vmid".into(), guest.vmid.get().into());
     out.insert("name".into(), guest.name.clone().into());
     out.insert("type".into(), guest.kind.as_str().into());
-    out.insert("node".into(), guest.node.clone().into());
+    out.insert("node".into(), (&*guest.node).into());
     out
 }
 
@@ -392,7 +392,7 @@ pub async fn details(ctx: Ctx<'_>, args: OneGuest) -> Result<Answer> {
         ctx.get_below(&guest, &["snapshot"], Params::new()),
     );
     let mut out = state(&guest, &now);
-    put(&mut out, "pool", guest.pool.clone());
+    put(&mut out, "pool", guest.pool.as_deref());
     let mut missing = Vec::new();
     match config {
         Ok(config) => describe(&mut out, &guest, &config),

@@ -358,7 +358,7 @@ pub async fn templates(ctx: Ctx<'_>, args: Templates) -> Result<Answer> {
                 "guest".into(),
                 guest.vmid.get().into(),
                 format!("{} ({kind})", guest.name).into(),
-                guest.node.clone().into(),
+                (&*guest.node).into(),
                 guest.maxdisk.into(),
             ]);
         }

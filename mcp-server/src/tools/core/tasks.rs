@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 
 use crate::{
     Error, Result,
-    pve::{NodeName, Params, Upid, Vmid, loose, task},
+    pve::{
+        NodeName, Params, Upid, Vmid, loose,
+        task::{self, TaskStatus},
+    },
     render::{Answer, Page, Table, units},
     tools::{Ctx, Progress, change::WAIT},
 };
@@ -124,46 +127,50 @@ pub struct Status {
 
 /// `pve_task_status`
 pub async fn status(ctx: Ctx<'_>, args: Status) -> Result<Answer> {
-    let upid = Upid::parse(&args.upid)?;
-    if let Some(vmid) = upid.vmid() {
-        ctx.may_see(vmid)?;
+    let upid = visible(ctx, &args.upid)?;
+    let now = if args.wait == Some(true) {
+        wait(ctx, &upid, args.timeout_s.map_or(WAIT, Duration::from_secs)).await?
+    } else {
+        task::status(&ctx.app.pve, &upid).await?
+    };
+    let mut out = json!({
+        "upid": upid.as_str(), "node": upid.node(), "type": upid.kind(), "id": upid.id(),
+        "user": upid.user(), "start": units::time(upid.start()),
+    });
+    if let (Value::Object(map), Value::Object(state)) = (&mut out, now.to_json()) {
+        map.extend(state);
     }
-    if args.wait == Some(true) {
-        let timeout = args.timeout_s.map_or(WAIT, Duration::from_secs);
-        let ended = wait(ctx, &upid, timeout).await?;
-        return Ok(answer(&upid, &ended));
-    }
-    let now = task::status(&ctx.app.pve, &upid).await?;
-    Ok(answer(&upid, &now))
+    let heading = match (now.done(), now.ok()) {
+        (false, _) => "the task is running",
+        (true, true) => "the task ended well",
+        (true, false) => "the task failed",
+    };
+    Ok(Answer::new(out).heading(heading).untrusted(&[
+        "exitstatus",
+        "log_tail",
+        "warning_lines",
+        "first_error",
+    ]))
 }
 
-/// Waits for a task and tells the caller how it goes.
-pub async fn wait(ctx: Ctx<'_>, upid: &Upid, timeout: Duration) -> Result<task::TaskStatus> {
+/// Waits for a task; the caller hears the lines of its log in between.
+///
+/// # Errors
+/// `cancelled` when the caller no longer waits: the task itself goes on.
+pub async fn wait(ctx: Ctx<'_>, upid: &Upid, patience: Duration) -> Result<TaskStatus> {
     let tell = |line: &str, percent: Option<f64>| {
         ctx.session.progress(Progress { message: line.to_owned(), percent });
     };
-    task::wait(&ctx.app.pve, upid, timeout, tell, ctx.session.cancelled()).await
+    task::wait(&ctx.app.pve, upid, patience, tell, ctx.session.cancelled()).await
 }
 
-/// A task's state as it stands in answers.
-fn answer(upid: &Upid, now: &task::TaskStatus) -> Answer {
-    let mut value = json!({
-        "upid": upid.to_string(),
-        "node": upid.node(),
-        "type": upid.kind(),
-        "id": upid.id(),
-        "user": upid.user(),
-        "start": units::time(upid.start()),
-    });
-    if let (Value::Object(map), Value::Object(state)) = (&mut value, now.to_json()) {
-        map.extend(state);
+/// A task whose guest may be read.
+fn visible(ctx: Ctx<'_>, text: &str) -> Result<Upid> {
+    let upid = Upid::parse(text)?;
+    if let Some(vmid) = upid.vmid() {
+        ctx.may_see(vmid)?;
     }
-    let heading = if now.done() {
-        format!("task {}", if now.ok() { "ended well" } else { "failed" })
-    } else {
-        "task is running".to_owned()
-    };
-    Answer::new(value).heading(heading).untrusted(&["log_tail"])
+    Ok(upid)
 }
 
 /// Arguments of `pve_task_log`.
@@ -171,6 +178,7 @@ fn answer(upid: &Upid, now: &task::TaskStatus) -> Answer {
 pub struct Log {
     upid: String,
     /// First line, from 0; the newest lines unless said.
+    #[schemars(range(min = 0))]
     start: Option<usize>,
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<usize>,
@@ -178,14 +186,11 @@ pub struct Log {
 
 /// `pve_task_log`
 pub async fn log(ctx: Ctx<'_>, args: Log) -> Result<Answer> {
-    let upid = Upid::parse(&args.upid)?;
-    if let Some(vmid) = upid.vmid() {
-        ctx.may_see(vmid)?;
-    }
-    let limit = args.limit.unwrap_or(100);
-    let found = task::log(&ctx.app.pve, &upid, args.start, limit).await?;
+    let upid = visible(ctx, &args.upid)?;
+    let found = task::log(&ctx.app.pve, &upid, args.start, args.limit.unwrap_or(100)).await?;
     let shown = found.lines.len();
     let end = found.start + shown;
+    let heading = format!("lines {} to {end} of {}", found.start, found.total);
     let mut out = json!({
         "lines": found.lines, "start": found.start, "shown": shown, "total": found.total,
     });
@@ -194,7 +199,5 @@ pub async fn log(ctx: Ctx<'_>, args: Log) -> Result<Answer> {
     {
         map.insert("next".into(), end.into());
     }
-    Ok(Answer::new(out)
-        .heading(format!("lines {} to {end} of {}", found.start, found.total))
-        .untrusted(&["lines"]))
+    Ok(Answer::new(out).heading(heading).untrusted(&["lines"]))
 }

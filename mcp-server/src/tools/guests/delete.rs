@@ -49,7 +49,7 @@ pub async fn delete(ctx: Ctx<'_>, args: Delete) -> Result<Answer> {
         params = params.with("destroy-unreferenced-disks", u8::from(all));
     }
     let operation = on_guest(Method::Delete, &guest, &[], params)?;
-    let before = json!({"name": guest.name, "type": guest.kind.as_str(), "node": guest.node, "status": guest.status});
+    let before = json!({"name": guest.name, "type": guest.kind.as_str(), "node": &*guest.node, "status": guest.status.as_str()});
     match ctx.run(operation, &args.asked).await? {
         Submitted::DryRun(answer) => Ok(answer.with("before", before)),
         Submitted::Sent(sent) => {
