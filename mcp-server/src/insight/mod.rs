@@ -3,7 +3,9 @@
 pub mod attention;
 pub mod calendar;
 pub mod coverage;
+pub mod diagnose;
 pub mod estate;
+pub mod forecast;
 pub mod overview;
 
 #[cfg(test)]
