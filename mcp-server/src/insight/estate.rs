@@ -175,7 +175,7 @@ impl Estate {
         self.cluster = Part::of(answer, Cluster::read);
     }
 
-    /// `GET /nodes/{node}/status`: versions. After [`Estate::read_resources`].
+    /// `GET /nodes/{node}/status`: versions and available memory. After [`Estate::read_resources`].
     pub fn read_node_status(&mut self, node: &str, answer: Answer<'_>) {
         if let (Part::Known(nodes), Ok(value)) = (&mut self.nodes, answer)
             && let Some(found) = nodes.iter_mut().find(|n| n.name == node)
