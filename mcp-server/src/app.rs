@@ -67,7 +67,9 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    fn new(config: &Config) -> Self {
+    /// From the secrets of a configuration.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
         let secrets = config.token.iter().map(|t| t.secret.clone());
         let secrets = secrets.chain(config.http.token.clone());
         Self { secrets: secrets.filter(|s| s.expose_secret().len() >= 8).collect() }

@@ -5,6 +5,7 @@
 //! HTTP) -> `render` (answer). `ARCHITECTURE.md` is the map.
 
 pub mod app;
+pub mod cli;
 pub mod config;
 pub mod error;
 pub mod insight;

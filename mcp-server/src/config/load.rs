@@ -9,7 +9,7 @@ use super::{
     Config, Origin, Sources, Warning,
     dirs::{self, CONFIG_DIR},
     env_file::{self, BadLine, Entry},
-    files, nearest,
+    files, nearest_variable,
     table::VARIABLES,
     token,
     vars::{Draft, Variable, variable},
@@ -172,16 +172,10 @@ impl Loader<'_> {
             if known || name == CONFIG_DIR || !name.starts_with("PROXMOX_") {
                 continue;
             }
-            let near = nearest(name, names()).filter(|near| strsim::osa_distance(name, near) <= 2);
+            let near = nearest_variable(name).filter(|near| strsim::osa_distance(name, near) <= 2);
             if near.is_some() || name.starts_with("PROXMOX_ALLOW_") {
                 let warning = unknown(name);
                 self.warnings.push(warning.at(Origin::Environment));
-            }
-        }
-        for name in self.sources.args.keys() {
-            let known = variable(name).is_some() || Flag::of_variable(name).is_some();
-            if !known && name != CONFIG_DIR {
-                self.warnings.push(unknown(name).at(Origin::CommandLine));
             }
         }
     }
@@ -339,11 +333,6 @@ fn unreadable(path: &Path, bad: &BadLine) -> Error {
     at(error, &Origin::File { path: path.to_owned(), line: bad.line })
 }
 
-/// All names that mean something in a file.
-fn names() -> impl Iterator<Item = &'static str> {
-    VARIABLES.iter().map(|v| v.name).chain(Flag::ALL.iter().map(|f| f.variable()))
-}
-
 /// Why a name is not for the file that it stands in; `None` for one that is none of ours.
 fn misplaced(name: &str) -> Option<Warning> {
     if name == CONFIG_DIR {
@@ -357,14 +346,14 @@ fn misplaced(name: &str) -> Option<Warning> {
     if variable(name).is_some() {
         return Some(Warning::new(format!("{name} has no effect here")).hint("write it into .env"));
     }
-    let near = nearest(name, names());
+    let near = nearest_variable(name);
     let typo = near.is_some_and(|near| strsim::osa_distance(name, near) <= 2);
     (typo || name.to_ascii_uppercase().starts_with("PROXMOX_")).then(|| unknown(name))
 }
 
 fn unknown(name: &str) -> Warning {
     let warning = Warning::new(format!("{name} is not a variable of this server"));
-    match nearest(name, names()) {
+    match nearest_variable(name) {
         Some(near) => warning.hint(format!("did you mean {near}?")),
         None => warning,
     }

@@ -32,7 +32,7 @@ pub use load::{Loaded, load};
 pub use sources::{Origin, Sources, Warning};
 pub use table::VARIABLES;
 pub use template::{critical_file, env_file, reference};
-pub use vars::{Section, Variable, variable};
+pub use vars::{Section, Variable, nearest_variable, variable};
 pub use vmid_set::VmidSet;
 
 /// The whole configuration (variables of `docs/configuration.md`).
@@ -259,15 +259,4 @@ impl Config {
             dirs,
         }
     }
-}
-
-/// The name that is most like what was written, if one is like it at all.
-#[must_use]
-pub fn nearest<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let written = written.to_ascii_uppercase();
-    names
-        .map(|name| (strsim::jaro_winkler(&written, &name.to_ascii_uppercase()), name))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
 }

@@ -7,7 +7,11 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::SignedDuration;
 
 use super::HostPort;
-use crate::{Code, Error, Result, pve::NodeName, tools::Group};
+use crate::{
+    Code, Error, Result,
+    pve::NodeName,
+    tools::{Group, validate::nearest},
+};
 
 pub(super) fn bad(message: impl Into<String>) -> Error {
     Error::new(Code::Config, message)
@@ -38,7 +42,7 @@ pub fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T> {
         .find(|(word, _)| word.eq_ignore_ascii_case(text))
         .map(|(_, value)| *value)
         .ok_or_else(|| {
-            let near = super::nearest(text, words.iter().map(|(word, _)| *word));
+            let near = nearest(text, words.iter().map(|(word, _)| *word));
             let near = near.map(|n| format!("; did you mean {n}?")).unwrap_or_default();
             bad(format!("{text:?} is not one of the words{near}"))
         })
@@ -108,7 +112,7 @@ pub fn toolsets(text: &str) -> Result<Option<Vec<String>>> {
         let name = member.to_ascii_lowercase();
         all |= name == "all";
         if name != "all" && !Group::ALL.iter().any(|g| g.as_str() == name) {
-            let near = super::nearest(&name, Group::ALL.iter().map(|g| g.as_str()));
+            let near = nearest(&name, Group::ALL.iter().map(|g| g.as_str()));
             let near = near.map(|n| format!("; did you mean {n}?")).unwrap_or_default();
             return Err(bad(format!("{member:?} is not a tool group{near}")));
         }

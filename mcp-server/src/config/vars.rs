@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Config, table::VARIABLES, token};
-use crate::Result;
+use crate::{Result, safety::Flag, tools::validate::nearest};
 
 /// What a variable is about; the parts of `.env`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,4 +95,11 @@ pub(super) struct Draft<'a> {
 #[must_use]
 pub fn variable(name: &str) -> Option<&'static Variable> {
     VARIABLES.iter().find(|v| v.name == name)
+}
+
+/// The variable or flag whose name is most like what was written, if one is like it at all.
+#[must_use]
+pub fn nearest_variable(written: &str) -> Option<&'static str> {
+    let flags = Flag::ALL.iter().map(|f| f.variable());
+    nearest(written, VARIABLES.iter().map(|v| v.name).chain(flags))
 }

@@ -13,7 +13,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use super::{GRACE, instructions, session::McpSession};
+use super::{GRACE, approval::Sealer, instructions, session::McpSession};
 use crate::{
     Code, Error,
     app::App,
@@ -30,13 +30,14 @@ const LIST_TTL_MS: u64 = 3_600_000;
 #[derive(Clone)]
 pub struct Handler {
     app: Arc<App>,
+    sealer: Arc<Sealer>,
 }
 
 impl Handler {
     /// A handler over the shared application.
     #[must_use]
     pub fn new(app: Arc<App>) -> Self {
-        Self { app }
+        Self { app, sealer: Arc::new(Sealer::new()) }
     }
 
     async fn run(&self, name: &str, arguments: Value, session: &McpSession) -> CallToolResult {
@@ -122,8 +123,12 @@ impl ServerHandler for Handler {
             let data = json!({"hint": error.hint});
             return Err(ErrorData::invalid_params(error.message, Some(data)));
         }
+        let session = McpSession::new(&request, &context, self.sealer.clone());
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
-        let session = McpSession::new(&context);
-        Ok(self.run(&request.name, arguments, &session).await.into())
+        let result = self.run(&request.name, arguments, &session).await;
+        Ok(match session.take_wanted() {
+            Some(wanted) => wanted.into(),
+            None => result.into(),
+        })
     }
 }

@@ -1,11 +1,12 @@
 //! The protocol side: `rmcp` does the protocol, this room connects it to the tools.
 
+mod approval;
 mod handler;
 mod instructions;
 mod session;
 mod stdio;
 
-pub use handler::Handler;
+pub use handler::{Handler, listed};
 
 use std::{sync::Arc, time::Duration};
 

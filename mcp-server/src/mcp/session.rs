@@ -1,16 +1,20 @@
 //! A client over the protocol, as a tool sees it.
 
+use futures::future::BoxFuture;
 use rmcp::{
     RoleServer,
-    model::{ProgressNotificationParam, ProgressToken},
+    model::{CallToolRequestParams, InputRequiredResult, ProgressNotificationParam, ProgressToken},
     service::{Peer, RequestContext},
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::{Progress, Session};
+use super::approval::{Asking, Sealer};
+use crate::tools::{Asked, Form, Progress, Session};
 
 /// One call of one client.
 pub struct McpSession {
+    asking: Asking,
+    sealer: std::sync::Arc<Sealer>,
     peer: Peer<RoleServer>,
     token: Option<ProgressToken>,
     cancelled: CancellationToken,
@@ -21,12 +25,18 @@ pub struct McpSession {
 
 impl McpSession {
     /// From the context of a request.
-    pub fn new(context: &RequestContext<RoleServer>) -> Self {
+    pub fn new(
+        request: &CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+        sealer: std::sync::Arc<Sealer>,
+    ) -> Self {
         let client = context.client_info().map_or_else(
             || "unknown client".to_owned(),
             |info| format!("{} {}", info.name, info.version),
         );
         let mut session = Self {
+            asking: Asking::new(request, context),
+            sealer,
             peer: context.peer.clone(),
             token: context.meta.get_progress_token(),
             cancelled: context.ct.clone(),
@@ -35,6 +45,11 @@ impl McpSession {
         };
         session.start();
         session
+    }
+
+    /// What the client has to ask the person before it calls again.
+    pub fn take_wanted(&self) -> Option<InputRequiredResult> {
+        self.asking.take_wanted()
     }
 
     fn start(&mut self) {
@@ -69,6 +84,14 @@ impl Session for McpSession {
 
     fn cancelled(&self) -> CancellationToken {
         self.cancelled.clone()
+    }
+
+    fn ask<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, Asked> {
+        Box::pin(self.asking.ask(&self.sealer, form))
+    }
+
+    fn can_ask(&self) -> bool {
+        self.asking.can_ask()
     }
 
     fn client(&self) -> String {

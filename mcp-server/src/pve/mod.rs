@@ -19,7 +19,7 @@ pub mod task;
 mod times;
 pub mod tls;
 mod transport;
-pub mod wait;
+mod wait;
 pub mod x509;
 
 pub use client::{Answer, Client};
@@ -28,5 +28,9 @@ pub use id::{NodeName, Vmid};
 pub use params::{ParamValue, Params};
 pub use path::ApiPath;
 pub use schema::Schema;
-pub use task::{TaskReport, TaskStatus, Upid};
-pub use wait::{Progress, Waited};
+pub use task::{TaskStatus, Upid};
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tls_tests;

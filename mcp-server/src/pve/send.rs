@@ -147,7 +147,7 @@ impl Inner {
         if let Some(status) = cause.details.get("http_status") {
             error = error.with("http_status", status.clone());
         }
-        error.details.extend(seen);
+        error.details.extend(seen.into_iter());
         error
     }
 
@@ -188,7 +188,7 @@ impl Inner {
         };
         let own = |row: &&Value| {
             let upid = loose::str(row, "upid").and_then(|u| Upid::parse(u).ok());
-            upid.is_some_and(|upid| upid.user == self.token_id())
+            upid.is_some_and(|upid| upid.user() == self.token_id())
         };
         let mut rows: Vec<&Value> = loose::rows(&answer.data).iter().filter(own).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(loose::int(row, "starttime")));

@@ -1,10 +1,11 @@
 //! Tasks: their identifiers, how they ended, and what their logs say.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{ApiPath, NodeName, loose};
-use crate::{Code, Error, Result};
+pub use super::wait::{LogPage, log, status, wait};
+use super::{ApiPath, NodeName, Vmid, loose};
+use crate::{Error, Result};
 
 /// Lines of a log shown for a task that failed.
 pub const LOG_TAIL: usize = 20;
@@ -18,20 +19,11 @@ const MAX_WARNINGS: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Upid {
     text: String,
-    /// The node that runs it.
-    pub node: NodeName,
-    /// Process id of the worker.
-    pub pid: u32,
-    /// Start of the process in clock ticks since boot.
-    pub pstart: u64,
-    /// Start in seconds since 1970.
-    pub starttime: i64,
-    /// Kind of work, for example `qmstart`.
-    pub kind: String,
-    /// What it works on, often a VMID; may be empty.
-    pub id: String,
-    /// `user@realm`, or `user@realm!token`.
-    pub user: String,
+    node: NodeName,
+    start: i64,
+    kind: String,
+    id: String,
+    user: String,
 }
 
 impl Upid {
@@ -58,9 +50,9 @@ impl Upid {
             return None;
         }
         let node = NodeName::parse(parts.next()?).ok()?;
-        let pid = u32::try_from(hex(parts.next()?, 8, 8)?).ok()?;
-        let pstart = hex(parts.next()?, 8, 9)?;
-        let starttime = i64::try_from(hex(parts.next()?, 8, 8)?).ok()?;
+        hex(parts.next()?, 8, 8)?; // process id
+        hex(parts.next()?, 8, 9)?; // its start in clock ticks since boot
+        let start = i64::try_from(hex(parts.next()?, 8, 8)?).ok()?;
         let kind = parts.next().filter(|k| !k.is_empty())?.to_owned();
         // The id alone may hold colons of its own; user and end come last.
         let rest: Vec<&str> = parts.collect();
@@ -68,16 +60,7 @@ impl Upid {
             [id @ .., user, ""] if !id.is_empty() && user.contains('@') => (id.join(":"), *user),
             _ => return None,
         };
-        Some(Self {
-            text: text.to_owned(),
-            node,
-            pid,
-            pstart,
-            starttime,
-            kind,
-            id,
-            user: user.to_owned(),
-        })
+        Some(Self { text: text.to_owned(), node, start, kind, id, user: user.to_owned() })
     }
 
     /// Reads the UPID that a change answered, if it answered one.
@@ -92,12 +75,48 @@ impl Upid {
         &self.text
     }
 
+    /// The node that runs it.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        self.node.as_str()
+    }
+
+    /// Kind of work, for example `qmstart`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// What it works on, often a VMID; may be empty.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The guest that it works on: a VMID as the id, or before an `@`.
+    #[must_use]
+    pub fn vmid(&self) -> Option<Vmid> {
+        Vmid::parse(self.id.split('@').next().unwrap_or_default()).ok()
+    }
+
+    /// `user@realm`, or `user@realm!token`.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// Start in seconds since 1970.
+    #[must_use]
+    pub const fn start(&self) -> i64 {
+        self.start
+    }
+
     /// `/nodes/{node}/tasks/{upid}` with one further segment, or none for `""`.
     ///
     /// # Errors
     /// `path_refused` when the text cannot stand in a path.
     pub fn path(&self, tail: &str) -> Result<ApiPath> {
-        let mut segments = vec!["nodes", self.node.as_str(), "tasks", self.as_str()];
+        let mut segments = vec!["nodes", self.node(), "tasks", self.as_str()];
         if !tail.is_empty() {
             segments.push(tail);
         }
@@ -122,17 +141,19 @@ impl Serialize for Upid {
     }
 }
 
-/// How a task stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// How a task stands, and what its log says about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskStatus {
-    /// Whether it still runs.
-    pub running: bool,
-    /// Whether it ended well, with warnings or without.
-    pub ok: bool,
     /// `OK`, `WARNINGS: n`, or what went wrong; `None` while it runs.
-    pub exitstatus: Option<String>,
-    /// How many warnings it gave.
-    pub warnings: u64,
+    exitstatus: Option<String>,
+    ok: bool,
+    warnings: u64,
+    /// Lines of the log that warn.
+    pub warning_lines: Vec<String>,
+    /// The first line of a failed task's log that tells an error.
+    pub first_error: Option<String>,
+    /// The last lines of a failed task's log.
+    pub log_tail: Vec<String>,
 }
 
 impl TaskStatus {
@@ -140,7 +161,7 @@ impl TaskStatus {
     #[must_use]
     pub fn of(data: &Value) -> Self {
         if loose::str(data, "status") == Some("running") {
-            return Self { running: true, ok: false, exitstatus: None, warnings: 0 };
+            return Self::default();
         }
         // A worker that was killed leaves no exit status behind.
         Self::ended(loose::str(data, "exitstatus").unwrap_or("unexpected status"))
@@ -151,54 +172,66 @@ impl TaskStatus {
     pub fn ended(exitstatus: &str) -> Self {
         let warnings = exitstatus.strip_prefix("WARNINGS: ").and_then(|n| n.trim().parse().ok());
         Self {
-            running: false,
             ok: exitstatus == "OK" || warnings.is_some(),
             exitstatus: Some(super::error::clean(exitstatus)),
             warnings: warnings.unwrap_or(0),
+            ..Self::default()
         }
     }
-}
 
-/// A task that ended, and what its log says.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TaskReport {
-    /// The task.
-    pub upid: Upid,
-    /// How it ended.
-    #[serde(flatten)]
-    pub status: TaskStatus,
-    /// Lines of the log that warn.
-    pub warning_lines: Vec<String>,
-    /// The first line of the log that tells an error.
-    pub first_error: Option<String>,
-    /// The last lines of the log of a task that failed.
-    pub log_tail: Vec<String>,
-}
+    /// Whether it has ended.
+    #[must_use]
+    pub const fn done(&self) -> bool {
+        self.exitstatus.is_some()
+    }
 
-impl TaskReport {
-    /// `task_failed` when it did not end well.
-    ///
-    /// # Errors
-    /// That error, with the exit status and the end of the log.
-    pub fn into_result(self) -> Result<Self> {
-        if self.status.ok {
-            return Ok(self);
+    /// Whether it has ended well, with warnings or without.
+    #[must_use]
+    pub const fn ok(&self) -> bool {
+        self.ok
+    }
+
+    /// `OK`, `WARNINGS: n`, or what went wrong; empty while it runs.
+    #[must_use]
+    pub fn exitstatus(&self) -> &str {
+        self.exitstatus.as_deref().unwrap_or_default()
+    }
+
+    /// How many warnings it gave.
+    #[must_use]
+    pub const fn warnings(&self) -> u64 {
+        self.warnings
+    }
+
+    pub(super) fn with_log(mut self, log: Log) -> Self {
+        self.warning_lines = log.warnings;
+        if self.done() && !self.ok {
+            self.first_error = log.first_error;
+            self.log_tail = log.tail.into();
         }
-        let exit = self.status.exitstatus.clone().unwrap_or_default();
-        let what = if self.upid.id.is_empty() {
-            self.upid.kind.clone()
-        } else {
-            format!("{} {}", self.upid.kind, self.upid.id)
-        };
-        let error = Error::new(Code::TaskFailed, format!("task {what} failed: {exit}"))
-            .hint("log_tail holds the end of its log; pve_task_log shows the whole")
-            .with("upid", self.upid.as_str())
-            .with("exitstatus", exit)
-            .with("log_tail", self.log_tail);
-        Err(match self.first_error {
-            Some(line) => error.with("first_error", line),
-            None => error,
-        })
+        self
+    }
+
+    /// As it stands in answers: `done`, `ok`, `exitstatus`, `warnings`, and of
+    /// the log what says something.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut out = json!({"done": self.done()});
+        let Some(map) = out.as_object_mut() else { return out };
+        if let Some(exitstatus) = &self.exitstatus {
+            map.insert("ok".into(), self.ok.into());
+            map.insert("exitstatus".into(), exitstatus.as_str().into());
+            map.insert("warnings".into(), self.warnings.into());
+        }
+        for (key, lines) in [("warning_lines", &self.warning_lines), ("log_tail", &self.log_tail)] {
+            if !lines.is_empty() {
+                map.insert(key.into(), lines.clone().into());
+            }
+        }
+        if let Some(line) = &self.first_error {
+            map.insert("first_error".into(), line.as_str().into());
+        }
+        out
     }
 }
 
@@ -272,6 +305,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::Code;
 
     #[test]
     fn reads_real_upids() {
@@ -290,12 +324,13 @@ mod tests {
         ];
         for (text, id, user) in cases {
             let upid = Upid::parse(text).unwrap();
-            assert_eq!((upid.id.as_str(), upid.user.as_str()), (id, user));
+            assert_eq!((upid.id(), upid.user()), (id, user));
             assert_eq!(upid.to_string(), text);
         }
         let upid = Upid::parse(cases[0].0).unwrap();
-        assert_eq!((upid.pid, upid.pstart, upid.starttime), (5459, 180_402, 1_795_996_245));
-        assert_eq!((upid.kind.as_str(), upid.node.as_str()), ("qmcreate", "pve"));
+        assert_eq!((upid.kind(), upid.node(), upid.start()), ("qmcreate", "pve", 1_795_996_245));
+        let vmids: Vec<_> = cases.iter().map(|c| Upid::parse(c.0).unwrap().vmid()).collect();
+        assert_eq!(vmids, [Vmid::new(100).ok(), None, Vmid::new(101).ok()]);
         assert_eq!(
             upid.path("status").unwrap().as_str(),
             "/nodes/pve/tasks/UPID:pve:00001553:0002C0B2:6B0CBA55:qmcreate:100:root@pam!full:/status"
@@ -343,8 +378,8 @@ mod tests {
         for (data, running, ok, warnings, exit) in cases {
             let status = TaskStatus::of(&data);
             assert_eq!(
-                (status.running, status.ok, status.warnings, status.exitstatus.as_deref()),
-                (running, ok, warnings, exit),
+                (!status.done(), status.ok(), status.warnings(), status.exitstatus()),
+                (running, ok, warnings, exit.unwrap_or_default()),
                 "{data}"
             );
         }

@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Ctx, core::follow};
+use super::{Ctx, core::wait_for_task};
 use crate::{
     Code, Error, Result,
     insight::estate::Guest,
-    pve::{ApiPath, Params, Upid, loose},
+    pve::{ApiPath, Params, Upid},
     render::Answer,
     safety::{Method, Operation},
 };
@@ -129,23 +129,21 @@ impl Ctx<'_> {
             sent.answer.insert("status".into(), "started".into());
             return Ok(sent.with("task", json!({"upid": upid.to_string()})));
         };
-        let state = follow(self, &upid, patience).await?;
-        let (done, ok) = (loose::flag(&state, "done"), loose::flag(&state, "ok"));
-        let exit = loose::text(&state, "exitstatus").unwrap_or_default();
+        let ended = wait_for_task(self, &upid, patience).await?;
         let mut task = json!({"upid": upid.as_str()});
-        if let (Value::Object(map), Value::Object(state)) = (&mut task, state) {
+        if let (Value::Object(map), Value::Object(state)) = (&mut task, ended.to_json()) {
             map.extend(state);
         }
-        if !done {
+        if !ended.done() {
             sent.answer.insert("status".into(), "started".into());
             let note = "the task goes on; pve_task_status with `wait` follows it";
             return Ok(sent.with("task", task).with("note", note));
         }
-        if ok {
+        if ended.ok() {
             return Ok(sent.with("task", task));
         }
         let request = sent.answer.get("request").cloned().unwrap_or(Value::Null);
-        Err(Error::new(Code::TaskFailed, format!("the task ended with: {exit}"))
+        Err(Error::new(Code::TaskFailed, format!("the task ended with: {}", ended.exitstatus()))
             .hint("the end of its log is in `task`; pve_task_log shows all of it")
             .with("task", task)
             .with("request", request))

@@ -5,6 +5,7 @@ mod args;
 mod change;
 pub mod context;
 pub mod core;
+mod gather;
 mod guests;
 pub mod registry;
 pub mod schema;
@@ -13,7 +14,7 @@ pub mod validate;
 
 pub use context::Ctx;
 pub use registry::{Access, Group, Tool, registered};
-pub use session::{Progress, Session, Silent};
+pub use session::{Asked, Form, Progress, Session, Silent};
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 

@@ -1,5 +1,6 @@
 //! Who is calling, as far as a tool needs to know.
 
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 /// One step of long work.
@@ -11,6 +12,33 @@ pub struct Progress {
     pub percent: Option<f64>,
 }
 
+/// A question to a person: whether a change may be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Form {
+    /// What happens, to what, what hangs on it, how to undo it: plain words.
+    pub text: String,
+    /// Digest of the request and of the object as it is now, in hexadecimal. A
+    /// yes holds for this and nothing else.
+    pub digest: String,
+}
+
+/// What became of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// The person said yes to exactly this.
+    Yes,
+    /// The person said no.
+    No,
+    /// The form was closed, or the client went away.
+    Cancelled,
+    /// The answer came too late, or was for something else.
+    Expired,
+    /// The client shows no forms.
+    Unable,
+    /// The client shows the form by itself and calls again with the answer.
+    Later,
+}
+
 /// The caller of a tool: a client over the protocol, or a person at a terminal.
 pub trait Session: Send + Sync {
     /// Tells the caller how far long work is, if it wants to know.
@@ -19,6 +47,16 @@ pub trait Session: Send + Sync {
     /// Fires when the caller no longer waits for the answer.
     fn cancelled(&self) -> CancellationToken {
         CancellationToken::new()
+    }
+
+    /// Asks the person who sits at the client.
+    fn ask<'a>(&'a self, _form: &'a Form) -> BoxFuture<'a, Asked> {
+        Box::pin(std::future::ready(Asked::Unable))
+    }
+
+    /// Whether the client shows forms to the person.
+    fn can_ask(&self) -> bool {
+        false
     }
 
     /// The client's name for records, for example `claude-code 2.1`.

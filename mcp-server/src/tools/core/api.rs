@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     Code, Error, Result,
     pve::{ApiPath, Params},
-    render::Answer,
+    render::{Answer, Page, Table},
+    safety::Method,
     tools::Ctx,
 };
 
@@ -37,12 +38,40 @@ pub struct Explore {
     path: Option<String>,
     #[schemars(range(min = 1, max = 5))]
     depth: Option<u32>,
+    #[schemars(range(min = 1, max = 10_000))]
+    limit: Option<usize>,
+    #[schemars(range(min = 0))]
+    offset: Option<usize>,
 }
 
 /// `pve_api_explore`
 pub async fn explore(ctx: Ctx<'_>, args: Explore) -> Result<Answer> {
-    let _ = (ctx, args.path, args.depth);
-    Err(Error::internal("not connected yet"))
+    let path = below(args.path.as_deref().unwrap_or("/"))?;
+    let depth = args.depth.unwrap_or(1) as usize;
+    let schema = ctx.app.pve.schema().await?;
+    let found = schema.list(&path, depth)?;
+    let page = Page::new(args.limit, args.offset);
+    let table = Table::new(["path", "methods", "children"]).fill(found.iter(), page, |row| {
+        let methods: Vec<&str> = row.methods.iter().map(|m| m.as_str()).collect();
+        vec![(&*row.path).into(), methods.join(",").into(), row.children.into()]
+    });
+    let own = schema
+        .find(&path)
+        .map(|node| node.methods().map(Method::as_str).collect::<Vec<_>>().join(","));
+    let answer = table.into_answer(&format!("paths below {path}"));
+    Ok(match own.filter(|own| !own.is_empty()) {
+        Some(own) => answer.with("methods_of_the_path", own),
+        None => answer,
+    })
+}
+
+/// The path that a caller means, `/` for all of them.
+fn below(path: &str) -> Result<String> {
+    let bare = path.trim_matches('/');
+    if bare.is_empty() || bare == "api2/json" {
+        return Ok("/".to_owned());
+    }
+    Ok(ApiPath::parse(path.trim_end_matches('/'))?.as_str().to_owned())
 }
 
 /// Arguments of `pve_api_schema`.
@@ -55,8 +84,35 @@ pub struct Schema {
 
 /// `pve_api_schema`
 pub async fn schema(ctx: Ctx<'_>, args: Schema) -> Result<Answer> {
-    let _ = (ctx, args.path, args.method);
-    Err(Error::internal("not connected yet"))
+    let path = below(&args.path)?;
+    let schema = ctx.app.pve.schema().await?;
+    let methods = match &args.method {
+        Some(method) => vec![method_of(method)?],
+        None => schema.find(&path).map(|node| node.methods().collect()).unwrap_or_default(),
+    };
+    // Where nothing is found, asking for one method tells why.
+    let methods = if methods.is_empty() { vec![Method::Get] } else { methods };
+    let mut out = Map::new();
+    for method in methods {
+        let (node, info) = schema.method(&path, method)?;
+        out.insert("path".into(), node.path().into());
+        let told = info.to_json();
+        out.insert(method.as_str().to_owned(), told);
+    }
+    Ok(Answer::new(out))
+}
+
+/// One of the four methods, in any case and without anything around it.
+fn method_of(text: &str) -> Result<Method> {
+    match text.to_ascii_uppercase().as_str() {
+        "GET" => Ok(Method::Get),
+        "POST" => Ok(Method::Post),
+        "PUT" => Ok(Method::Put),
+        "DELETE" => Ok(Method::Delete),
+        _ => Err(Error::argument(format!("argument `method` cannot be {text:?}"))
+            .hint("allowed: GET, POST, PUT, DELETE")
+            .with("argument", "method")),
+    }
 }
 
 /// Arguments of `pve_api_call`.

@@ -12,7 +12,7 @@ mod tasks;
 
 use super::{args, registry::*};
 
-pub use self::{guest_views::real_snapshots, guests::title, tasks::follow};
+pub use self::{guest_views::real_snapshots, guests::title, tasks::wait as wait_for_task};
 
 /// The tools of this group, in the order in which they are listed.
 pub(super) fn tools() -> Vec<Tool> {

@@ -7,8 +7,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Code, Error, Result,
-    pve::{NodeName, Params, Upid, Vmid, Waited, loose},
+    Error, Result,
+    pve::{
+        NodeName, Params, Upid, Vmid, loose,
+        task::{self, TaskStatus},
+    },
     render::{Answer, Page, Table, units},
     tools::{Ctx, Progress, change::WAIT},
 };
@@ -125,23 +128,23 @@ pub struct Status {
 /// `pve_task_status`
 pub async fn status(ctx: Ctx<'_>, args: Status) -> Result<Answer> {
     let upid = visible(ctx, &args.upid)?;
-    let patience = args.timeout_s.map_or(WAIT, Duration::from_secs);
-    let patience = if args.wait == Some(true) { patience } else { Duration::ZERO };
-    let state = follow(ctx, &upid, patience).await?;
-    let mut out = json!({
-        "upid": upid.as_str(), "node": upid.node, "type": upid.kind, "id": upid.id,
-        "user": upid.user, "start": units::time(upid.starttime),
-    });
-    let heading = if !loose::flag(&state, "done") {
-        "the task is running"
-    } else if loose::flag(&state, "ok") {
-        "the task ended well"
+    let now = if args.wait == Some(true) {
+        wait(ctx, &upid, args.timeout_s.map_or(WAIT, Duration::from_secs)).await?
     } else {
-        "the task failed"
+        task::status(&ctx.app.pve, &upid).await?
     };
-    if let (Value::Object(map), Value::Object(state)) = (&mut out, state) {
+    let mut out = json!({
+        "upid": upid.as_str(), "node": upid.node(), "type": upid.kind(), "id": upid.id(),
+        "user": upid.user(), "start": units::time(upid.start()),
+    });
+    if let (Value::Object(map), Value::Object(state)) = (&mut out, now.to_json()) {
         map.extend(state);
     }
+    let heading = match (now.done(), now.ok()) {
+        (false, _) => "the task is running",
+        (true, true) => "the task ended well",
+        (true, false) => "the task failed",
+    };
     Ok(Answer::new(out).heading(heading).untrusted(&[
         "exitstatus",
         "log_tail",
@@ -150,66 +153,24 @@ pub async fn status(ctx: Ctx<'_>, args: Status) -> Result<Answer> {
     ]))
 }
 
+/// Waits for a task; the caller hears the lines of its log in between.
+///
+/// # Errors
+/// `cancelled` when the caller no longer waits: the task itself goes on.
+pub async fn wait(ctx: Ctx<'_>, upid: &Upid, patience: Duration) -> Result<TaskStatus> {
+    let tell = |line: &str, percent: Option<f64>| {
+        ctx.session.progress(Progress { message: line.to_owned(), percent });
+    };
+    task::wait(&ctx.app.pve, upid, patience, tell, ctx.session.cancelled()).await
+}
+
 /// A task whose guest may be read.
 fn visible(ctx: Ctx<'_>, text: &str) -> Result<Upid> {
     let upid = Upid::parse(text)?;
-    if let Ok(vmid) = Vmid::parse(&upid.id) {
+    if let Some(vmid) = upid.vmid() {
         ctx.may_see(vmid)?;
     }
     Ok(upid)
-}
-
-/// How a task stands after at most `patience`, as it is shown in answers:
-/// `done`, `ok`, `exitstatus`, `warnings`, and of a failed one the end of its log.
-/// The caller hears the lines of its log in between.
-///
-/// # Errors
-/// What the reads answer, and `cancelled` when the caller no longer waits.
-pub async fn follow(ctx: Ctx<'_>, upid: &Upid, patience: Duration) -> Result<Value> {
-    if patience.is_zero() {
-        let now = ctx.app.pve.task_status(upid).await?;
-        if now.running {
-            return Ok(json!({"done": false, "ok": null, "exitstatus": null, "warnings": 0}));
-        }
-    }
-    let tell = |news: crate::pve::Progress| {
-        if let Some(message) = news.lines.last() {
-            ctx.session.progress(Progress { message: message.clone(), percent: news.percent });
-        }
-    };
-    // A task that has ended still needs one look at its log.
-    let patience = patience.max(Duration::from_secs(5));
-    let cancelled = ctx.session.cancelled();
-    match ctx.app.pve.wait(upid, patience, tell, &cancelled).await? {
-        Waited::Ended(report) => {
-            let mut state = json!({
-                "done": true, "ok": report.status.ok,
-                "exitstatus": report.status.exitstatus, "warnings": report.status.warnings,
-            });
-            if let Value::Object(map) = &mut state {
-                for (key, lines) in
-                    [("warning_lines", &report.warning_lines), ("log_tail", &report.log_tail)]
-                {
-                    if !lines.is_empty() {
-                        map.insert(key.to_owned(), json!(lines));
-                    }
-                }
-                if let Some(line) = &report.first_error {
-                    map.insert("first_error".to_owned(), json!(line));
-                }
-            }
-            Ok(state)
-        }
-        Waited::StillRunning => {
-            Ok(json!({"done": false, "ok": null, "exitstatus": null, "warnings": 0}))
-        }
-        Waited::Cancelled => {
-            tracing::info!(%upid, "wait cancelled, task continues");
-            Err(Error::new(Code::Cancelled, "the wait was cancelled; the task goes on")
-                .hint("pve_task_stop stops the task itself")
-                .with("upid", upid.as_str()))
-        }
-    }
 }
 
 /// Arguments of `pve_task_log`.
@@ -218,37 +179,25 @@ pub struct Log {
     upid: String,
     /// First line, from 0; the newest lines unless said.
     #[schemars(range(min = 0))]
-    start: Option<u64>,
+    start: Option<usize>,
     #[schemars(range(min = 1, max = 10_000))]
-    limit: Option<u64>,
+    limit: Option<usize>,
 }
 
 /// `pve_task_log`
 pub async fn log(ctx: Ctx<'_>, args: Log) -> Result<Answer> {
     let upid = visible(ctx, &args.upid)?;
-    let path = upid.path("log")?;
-    let limit = args.limit.unwrap_or(100);
-    let ask = |start: u64, limit: u64| {
-        let params = Params::new().with("start", start).with("limit", limit);
-        let path = path.clone();
-        async move { ctx.app.pve.answer(&path, &params).await }
-    };
-    let start = match args.start {
-        Some(start) => start,
-        None => ask(0, 1).await?.total.unwrap_or(0).saturating_sub(limit),
-    };
-    let found = ask(start, limit).await?;
-    let lines: Vec<String> =
-        loose::rows(&found.data).iter().filter_map(|row| loose::text(row, "t")).collect();
-    let shown = lines.len() as u64;
-    let end = start + shown;
-    let total = found.total.unwrap_or(end);
-    let mut out = json!({"lines": lines, "start": start, "shown": shown, "total": total});
-    if end < total
+    let found = task::log(&ctx.app.pve, &upid, args.start, args.limit.unwrap_or(100)).await?;
+    let shown = found.lines.len();
+    let end = found.start + shown;
+    let heading = format!("lines {} to {end} of {}", found.start, found.total);
+    let mut out = json!({
+        "lines": found.lines, "start": found.start, "shown": shown, "total": found.total,
+    });
+    if end < found.total
         && let Value::Object(map) = &mut out
     {
         map.insert("next".into(), end.into());
     }
-    let heading = format!("lines {start} to {end} of {total}");
     Ok(Answer::new(out).heading(heading).untrusted(&["lines"]))
 }

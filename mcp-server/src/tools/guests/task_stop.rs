@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     Result,
-    pve::{ApiPath, Params, Upid},
+    pve::{ApiPath, Params, Upid, task},
     render::Answer,
     safety::{Method, Operation},
     tools::{
@@ -26,20 +26,20 @@ pub struct Stop {
 /// `pve_task_stop`
 pub async fn stop(ctx: Ctx<'_>, args: Stop) -> Result<Answer> {
     let upid = Upid::parse(&args.upid)?;
-    let before = ctx.app.pve.task_status(&upid).await?;
-    if !before.running && args.asked.dry_run != Some(true) {
+    let before = task::status(&ctx.app.pve, &upid).await?;
+    if before.done() && args.asked.dry_run != Some(true) {
         return Ok(Answer::new(
-            json!({"status": "no_change", "task": json!(before), "note": "the task has ended already"}),
+            json!({"status": "no_change", "task": before.to_json(), "note": "the task has ended already"}),
         ));
     }
-    let path = ApiPath::of(&["nodes", upid.node.as_str(), "tasks", &upid.to_string()])?;
+    let path = ApiPath::of(&["nodes", upid.node(), "tasks", &upid.to_string()])?;
     let operation = Operation { method: Method::Delete, path, params: Params::new() };
     match ctx.submit(operation, &args.asked).await? {
-        Submitted::DryRun(answer) => Ok(answer.with("before", json!(before))),
+        Submitted::DryRun(answer) => Ok(answer.with("before", before.to_json())),
         Submitted::Sent(sent) => {
-            let after = ctx.app.pve.task_status(&upid).await.map(|t| json!(t)).ok();
+            let after = task::status(&ctx.app.pve, &upid).await.map(|t| t.to_json()).ok();
             Ok(sent
-                .with("before", json!(before))
+                .with("before", before.to_json())
                 .with("after", after)
                 .into_answer("stopping the task"))
         }
