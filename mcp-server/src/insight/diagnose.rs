@@ -172,9 +172,10 @@ fn pressure(patient: &Patient<'_>, found: &mut Vec<Statement>) {
                 busy.name,
                 share * 100.0
             ));
-            evidence["neighbour"] = json!(busy.vmid);
-            evidence["neighbour_mib_per_s"] = json!(rate);
-            evidence["storage"] = json!(busy.storage);
+            evidence = json!({
+                "pressureiosome": some, "pressureiofull": full, "neighbour": busy.vmid,
+                "neighbour_mib_per_s": rate, "storage": busy.storage,
+            });
         }
         found.push(statement("io", weight(50.0, some), says, evidence));
     }

@@ -238,10 +238,11 @@ mod tests {
     #[test]
     fn flat_falling_and_wandering_have_no_date() {
         let wander = [0.0, 30.0, -20.0, 10.0, -30.0, 25.0, 5.0];
-        let cases: [(&str, Box<dyn Fn(i64) -> f64>, &str); 5] = [
+        type Case = (&'static str, Box<dyn Fn(i64) -> f64>, &'static str);
+        let cases: [Case; 5] = [
             ("flat", Box::new(|_| 300.0), "it does not grow"),
             ("falling", Box::new(|i| 300.0 - i as f64), "it does not grow"),
-            ("wandering", Box::new(|i| 300.0 + wander[i as usize % 7]), "it "),
+            ("wandering", Box::new(move |i| 300.0 + wander[i as usize % 7]), "it "),
             (
                 "slow",
                 Box::new(|i| 300.0 + 0.01 * i as f64),
