@@ -36,9 +36,9 @@ fn jobs(state: &mut State) {
             "compress": "zstd", "enabled": 1}),
         ),
         (
-            "old-all",
-            json!({"schedule": "sun 01:00", "storage": "nfs-backup", "all": 1, "exclude": "900,901,902,910",
-            "mode": "stop", "enabled": 0, "comment": "abgelöst durch prod-nightly"}),
+            "dev-old",
+            json!({"schedule": "sun 01:00", "storage": "nfs-backup", "vmid": "122,123", "mode": "stop",
+            "enabled": 0, "comment": "ausgesetzt, bis der Speicher wächst"}),
         ),
     ] {
         let mut job = map(job);

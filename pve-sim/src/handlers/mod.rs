@@ -1,11 +1,19 @@
 //! What each endpoint does. The tables of all modules make up the API that is
 //! here; the rest answers 501.
 
+mod access;
+mod agent;
+mod backup;
 pub(crate) mod calendar;
 mod cluster;
 mod guests;
+mod ha;
 mod index;
+mod network;
 mod nodes;
+mod pools;
+mod power;
+mod snapshots;
 mod storages;
 mod tasks;
 
@@ -21,10 +29,18 @@ type Table = HashMap<(&'static str, &'static str), Handler>;
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let all = [
-        index::ROUTES,
+        access::ROUTES,
+        agent::ROUTES,
+        backup::ROUTES,
         cluster::ROUTES,
-        nodes::ROUTES,
         guests::ROUTES,
+        ha::ROUTES,
+        index::ROUTES,
+        network::ROUTES,
+        nodes::ROUTES,
+        pools::ROUTES,
+        power::ROUTES,
+        snapshots::ROUTES,
         storages::ROUTES,
         tasks::ROUTES,
     ];
