@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::config::{Config, digest};
 use super::rrd;
 use crate::api::propstring;
@@ -371,9 +369,4 @@ pub(crate) fn size_text(bytes: u64) -> String {
         }
     }
     bytes.to_string()
-}
-
-/// JSON for an optional text.
-pub(crate) fn opt(text: Option<&str>) -> Value {
-    text.map_or(Value::Null, Value::from)
 }
