@@ -35,7 +35,7 @@ pub(crate) struct Incoming<'a> {
 pub(crate) fn seen(head: &Head) -> Seen {
     Seen {
         method: head.method.clone(),
-        target: head.target.clone(),
+        target: String::from_utf8_lossy(&path::bytes(&head.target)).into_owned(),
         path: path::readable(&head.target),
         headers: head.headers.clone(),
         ..Seen::default()

@@ -1,10 +1,11 @@
 //! From a request target to the path of a call: decoded exactly once, before
 //! it is split.
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::percent_decode;
 
 use super::failure::Failure;
 
+/// A raw target holds one character per byte, so that nothing is lost.
 /// What a target asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -23,15 +24,20 @@ pub(crate) enum Refused {
     NoSuchFile(String),
 }
 
+/// The bytes of a text that holds one character per byte.
+pub(crate) fn bytes(text: &str) -> Vec<u8> {
+    text.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect()
+}
+
 /// Percent-decodes to one character per byte, as Perl does; `%zz` stays.
 fn decode(text: &str) -> String {
-    percent_decode_str(text).map(char::from).collect()
+    percent_decode(&bytes(text)).map(char::from).collect()
 }
 
 /// The decoded path of a target as a person reads it.
 pub(crate) fn readable(target: &str) -> String {
     let path = target.split(['?', '#']).next().unwrap_or("");
-    percent_decode_str(path).decode_utf8_lossy().into_owned()
+    percent_decode(&bytes(path)).decode_utf8_lossy().into_owned()
 }
 
 pub(crate) fn split(target: &str) -> Result<Target, Refused> {

@@ -295,7 +295,7 @@ fn exec(c: &mut Call<'_>) -> Answer {
     let wide = |text: &str| text.chars().any(|ch| u32::from(ch) > 0xFF);
     if wide(&input) {
         return Err(Failure::died(
-            "Wide character in subroutine entry at /usr/share/perl5/PVE/QemuServer/Agent.pm line 190.",
+            "Wide character in subroutine entry at /usr/share/perl5/PVE/QemuServer/Agent.pm line 135.",
         ));
     }
     let input: Vec<u8> = input.chars().filter_map(|ch| u8::try_from(u32::from(ch)).ok()).collect();
