@@ -37,8 +37,10 @@ fn text<'a>(row: &'a Value, name: &str) -> Option<&'a str> {
 struct Replay {
     sim: Sim,
     client: Client,
-    /// Recorded task ids, digests, pids and tickets, and ours.
+    /// Recorded task ids, digests and tickets, and ours.
     names: Vec<(String, String)>,
+    /// Recorded process ids in guests, and ours.
+    pids: BTreeMap<String, String>,
 }
 
 #[derive(Default)]
@@ -64,7 +66,7 @@ async fn the_recordings_are_covered() {
         let sim = Sim::start(options).await.unwrap();
         sim.with_state(|s| fixture::before(file, s, THEN));
         let client = Client::new(&sim);
-        let mut replay = Replay { sim, client, names: Vec::new() };
+        let mut replay = Replay { sim, client, names: Vec::new(), pids: BTreeMap::new() };
         for (n, row) in rows.iter().enumerate() {
             replay.row(file, n, row, &mut tally).await;
         }
@@ -121,6 +123,11 @@ impl Replay {
         let mut out = text.to_owned();
         for (theirs, ours) in &self.names {
             out = out.replace(theirs, ours).replace(&encoded(theirs), &encoded(ours));
+        }
+        if let Some((head, pid)) = out.split_once("exec-status?pid=")
+            && let Some(own) = self.pids.get(pid)
+        {
+            out = format!("{head}exec-status?pid={own}");
         }
         out
     }
@@ -229,8 +236,8 @@ impl Replay {
                 (Some(Value::String(t)), Some(Value::String(o))) if t != o && t.len() >= 20 => {
                     self.names.insert(0, (t.clone(), o.clone()));
                 }
-                (Some(Value::Number(t)), Some(Value::Number(o))) if t != o => {
-                    self.names.insert(0, (format!("pid={t}"), format!("pid={o}")));
+                (Some(Value::Number(t)), Some(Value::Number(o))) => {
+                    self.pids.insert(t.to_string(), o.to_string());
                 }
                 _ => {}
             }

@@ -3,14 +3,13 @@
 
 use percent_encoding::percent_decode;
 
-use super::failure::Failure;
-
 /// A raw target holds one character per byte, so that nothing is lost.
 /// What a target asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A call: formatter, path below it (`/` kept as sent) and raw query.
-    Api { format: String, path: String, query: String },
+    /// A call: formatter, path below it (`/` kept as sent), raw query, and
+    /// whether the target was a whole URL.
+    Api { format: String, path: String, query: String, absolute: bool },
     /// The schema that the API viewer loads.
     ApiDoc,
 }
@@ -44,8 +43,10 @@ pub(crate) fn split(target: &str) -> Result<Target, Refused> {
     let target = target.split('#').next().unwrap_or("");
     let (raw, query) = target.split_once('?').unwrap_or((target, ""));
     let mut raw = raw.to_owned();
+    let mut absolute = false;
     for scheme in ["http://", "https://"] {
         if let Some(rest) = raw.strip_prefix(scheme) {
+            absolute = true;
             raw = rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/").to_owned();
         }
     }
@@ -77,12 +78,12 @@ pub(crate) fn split(target: &str) -> Result<Target, Refused> {
     if inner.len() == rest.len() || !word || path.contains('\n') {
         return Err(Refused::NoSuchUri);
     }
-    Ok(Target::Api { format: format.to_owned(), path: path.to_owned(), query: query.to_owned() })
+    Ok(Target::Api { format: format.to_owned(), path: path.to_owned(), query: query.to_owned(), absolute })
 }
 
 /// The components of a path, empty ones dropped.
-pub(crate) fn segments(path: &str) -> Result<Vec<&str>, Failure> {
-    Ok(path.split('/').filter(|s| !s.is_empty()).collect())
+pub(crate) fn segments(path: &str) -> Vec<&str> {
+    path.split('/').filter(|s| !s.is_empty()).collect()
 }
 
 #[cfg(test)]

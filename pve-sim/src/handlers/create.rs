@@ -178,7 +178,13 @@ fn create_ct(c: &mut Call<'_>) -> Answer {
         let fail = |e: String| format!("unable to create CT {vmid} - {e}");
         let found = state.volume(&node, &template).is_some_and(|v| v.content == "vztmpl");
         if !found {
-            return Err(fail(format!("volume '{template}' does not exist")));
+            let lines = [
+                format!("Formatting '/var/lib/vz/images/{vmid}/vm-{vmid}-disk-0.raw', fmt=raw size=1073741824 preallocation=off"),
+                "Creating filesystem with 262144 4k blocks and 65536 inodes".to_owned(),
+                format!("Filesystem UUID: {}", fresh_uuid(vmid, "fs", end)),
+                fail(format!("volume '{template}' does not exist")),
+            ];
+            return Err(lines.join("\n"));
         }
         let mut config = Config::from_pairs([("arch", "amd64"), ("ostype", os_of(&template))]);
         let mut log =

@@ -14,12 +14,14 @@ mod guests;
 mod ha;
 mod index;
 mod lifecycle;
+mod machine;
 mod network;
 mod nodes;
 mod options;
 mod pools;
 mod power;
 mod sdn;
+mod shell;
 mod snapshots;
 mod storage_admin;
 mod storages;
@@ -53,6 +55,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         ha::ROUTES,
         index::ROUTES,
         lifecycle::ROUTES,
+        machine::ROUTES,
         network::ROUTES,
         nodes::ROUTES,
         options::ROUTES,

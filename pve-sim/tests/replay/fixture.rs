@@ -27,6 +27,12 @@ pub fn before(file: &str, state: &mut State, now: i64) {
                 v.name = v.name.replace("base-102-disk-1", "vm-102-disk-1");
             }
         }
+        "41-auth-permissions" => vm(state, 101, |g| g.config.set("name", "123")),
+        "30-agent" => vm(state, 103, |g| {
+            if let Some(agent) = g.agent.as_mut() {
+                agent.filesystems.clear();
+            }
+        }),
         "13-apt-tasks" => {
             if let Some(node) = state.nodes.get_mut("pve") {
                 node.updates.clear();
@@ -39,6 +45,9 @@ pub fn before(file: &str, state: &mut State, now: i64) {
         state.volumes.retain(|v| v.content != "backup");
         state.firewalls.clear();
         state.options.clear();
+        if file == "41-auth-permissions" {
+            state.options.insert("description".to_owned(), "".into());
+        }
         if let Some(node) = state.nodes.get_mut("pve") {
             node.config.clear();
         }
@@ -55,6 +64,10 @@ pub fn before(file: &str, state: &mut State, now: i64) {
 /// What was done on the node itself right before a row.
 pub fn by_hand(file: &str, label: &str, state: &mut State, now: i64) {
     match (file, label) {
+        ("30-agent", "exec single string with space") => vm(state, 103, |g| {
+            g.stop();
+            g.start(now, 6001);
+        }),
         ("11-writes-vm2", "start locked") => vm(state, 100, |g| g.set_lock("backup", now)),
         ("11-writes-vm2", "make template") => vm(state, 100, Guest::unlock),
         _ => {}

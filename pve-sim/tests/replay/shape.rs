@@ -15,11 +15,11 @@ const OPTIONAL: &[&str] = &[
 
 /// Documents that describe the machine of the recordings, not the API.
 fn machine(path: &str) -> bool {
-    const MACHINE: [&str; 9] = [
+    const MACHINE: [&str; 8] = [
         "rrddata", "/apt/", "/report", "/metrics/export", "/access/permissions", "/cpu-flags", "/capabilities/",
-        "/certificates/info", "/status",
+        "/certificates/info",
     ];
-    MACHINE.iter().any(|m| path.contains(m)) && !path.contains("/tasks/")
+    MACHINE.iter().any(|m| path.contains(m))
 }
 
 /// What differs, as text; `None` when the shapes are the same.
