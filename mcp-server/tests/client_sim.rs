@@ -1,5 +1,7 @@
 //! The client against the simulated estate: trust, faults, privileges, lists.
 
+#![allow(clippy::unwrap_used)] // helpers of tests count as no tests
+
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use proxmox_mcp::{

@@ -125,7 +125,10 @@ impl Client {
     /// # Errors
     /// As [`Client::get`]; `outcome_unknown` when it may have arrived; `guest_moved`.
     pub async fn send(&self, permit: Permit) -> Result<Value> {
-        self.inner.transmit(permit.operation()).await
+        // On its own: a caller that goes away must not cut a change in half.
+        let inner = Arc::clone(&self.inner);
+        let sending = tokio::spawn(async move { inner.transmit(permit.operation()).await });
+        sending.await.map_err(|e| Error::internal(format!("sending broke off: {e}")))?
     }
 
     /// Forgets kept answers, because the estate was changed by other means.

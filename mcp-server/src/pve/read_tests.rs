@@ -11,7 +11,9 @@ use std::{
 
 use serde_json::{Value, json as value};
 
-use super::testing::{Act, Node, SECRET, Seen, answer, closed_port, config, data, json, nodes};
+use super::testing::{
+    Act, Make, Node, SECRET, Seen, answer, closed_port, config, data, json, nodes,
+};
 use crate::{
     Code, Error,
     config::{Config, HostPort},
@@ -23,7 +25,7 @@ async fn get(client: &Client, path: &str) -> Result<Arc<Value>, Error> {
 }
 
 /// A node that does these acts one after the other, then the last one again.
-async fn in_turn(acts: Vec<fn() -> Act>) -> Node {
+async fn in_turn(acts: Vec<Make>) -> Node {
     let turn = AtomicUsize::new(0);
     Node::start(move |_| {
         let at = turn.fetch_add(1, Ordering::SeqCst);
@@ -60,7 +62,7 @@ async fn reads_share_one_kept_alive_connection() {
 
 #[tokio::test]
 async fn what_may_pass_is_tried_again() {
-    let cases: Vec<(&str, fn() -> Act)> = vec![
+    let cases: Vec<(&str, Make)> = vec![
         ("502", || answer("502 Bad Gateway", "text/html", "<html>nginx</html>")),
         ("503", || answer("503 Service Unavailable", "text/plain", "")),
         ("504", || answer("504 Gateway Timeout", "text/plain", "")),
@@ -85,7 +87,7 @@ async fn what_may_pass_is_tried_again() {
 
 #[tokio::test]
 async fn what_cannot_pass_is_not_tried_again_and_is_told_apart() {
-    let cases: Vec<(fn() -> Act, Code)> = vec![
+    let cases: Vec<(Make, Code)> = vec![
         (|| answer("401 Authentication failed!", "text/plain", ""), Code::Unauthorized),
         (
             || {
@@ -154,7 +156,7 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test]
 async fn silence_and_dripping_end_with_the_time_out() {
-    for act in [|| Act::Silence, || Act::Drip] as [fn() -> Act; 2] {
+    for act in [|| Act::Silence, || Act::Drip] as [Make; 2] {
         let node = in_turn(vec![act]).await;
         let config =
             Config { timeout: Duration::from_millis(300), max_retries: 5, ..node.config() };
