@@ -36,7 +36,7 @@ impl Fingerprint {
     /// # Errors
     /// `config` without a host, and why a host could not be asked.
     pub fn run(&self, global: &Global) -> Ran {
-        let loaded = setup::load(global.variables())?;
+        let loaded = setup::load(global.variables()?)?;
         let hosts = if self.hosts.is_empty() {
             loaded.config.hosts.clone()
         } else {
