@@ -70,7 +70,9 @@ impl Inner {
                 Round::Again(error) => error,
             };
             let pause = times::pause(attempt);
-            if attempt >= self.config.max_retries || Instant::now() + pause >= end {
+            // A rest too short for an answer would only replace a telling error.
+            let too_late = Instant::now() + pause + request.timeout / 10 >= end;
+            if too_late || attempt >= self.config.max_retries {
                 return Err(error);
             }
             tracing::debug!(path, %error, attempt, "read is tried again");

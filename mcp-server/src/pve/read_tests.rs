@@ -73,7 +73,8 @@ async fn what_may_pass_is_tried_again() {
             Act::WriteAndClose(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"da".to_vec())
         }),
     ];
-    for (name, act) in cases {
+    // All at once, since each waits between its attempts.
+    let cases = cases.into_iter().map(async |(name, act)| {
         let node = in_turn(vec![act, act, || data(1.into())]).await;
         let found = get(&node.client(), "/version").await;
         assert_eq!(found.unwrap_or_else(|e| panic!("{name}: {e}")).as_i64(), Some(1), "{name}");
@@ -82,7 +83,8 @@ async fn what_may_pass_is_tried_again() {
         let node = in_turn(vec![act]).await;
         get(&node.client(), "/version").await.unwrap_err();
         assert_eq!(node.seen().len(), 3, "{name}: the first attempt and two more");
-    }
+    });
+    futures::future::join_all(cases).await;
 }
 
 #[tokio::test]

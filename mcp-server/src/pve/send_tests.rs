@@ -141,7 +141,7 @@ async fn what_may_have_arrived_is_sent_once_and_told() {
         ("596", || answer("596 Connection timed out", "text/plain", "")),
         ("597", || answer("597 x", "text/plain", "")),
     ];
-    for (name, act) in cases {
+    let cases = cases.into_iter().map(async |(name, act)| {
         let node = node(act).await;
         let config = Config { timeout: Duration::from_millis(500), ..node.config() };
         let client = Client::new(&config).unwrap();
@@ -154,7 +154,8 @@ async fn what_may_have_arrived_is_sent_once_and_told() {
         assert_eq!(upids, ["qmstop", "qmstart"], "{name}: those of this token, newest first");
         assert_eq!(tasks[0]["status"], "running");
         assert!(!error.message.contains("down"), "{name}: {error}");
-    }
+    });
+    futures::future::join_all(cases).await;
 }
 
 #[tokio::test]
