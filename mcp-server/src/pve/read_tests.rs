@@ -50,6 +50,22 @@ async fn a_read_as_it_goes_over_the_wire() {
 }
 
 #[tokio::test]
+async fn a_get_that_is_no_plain_read_is_not_sent() {
+    let node = Node::start(|_| data(1.into())).await;
+    let client = node.client();
+    for path in [
+        "/nodes/pve1/qemu/100/agent/file-read",
+        "/nodes/pve1/qemu/100/agent/exec-status",
+        "/nodes/pve1/qemu/100/vncwebsocket",
+        "/nodes/pve1/query-url-metadata",
+        "/no/such/path",
+    ] {
+        assert_eq!(get(&client, path).await.unwrap_err().code, Code::Internal, "{path}");
+    }
+    assert!(node.seen().is_empty(), "{:?}", node.seen());
+}
+
+#[tokio::test]
 async fn reads_share_one_kept_alive_connection() {
     let node = Node::start(|_| data(1.into())).await;
     let client = node.client();
