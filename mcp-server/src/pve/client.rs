@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Code, Error, Result,
     config::{Config, HostPort},
-    safety::{Class, Facts, Method, Operation, Permit, classify},
+    safety::{self, Class, Facts, Method, Operation, Permit},
 };
 
 /// One connection pool to one cluster; a clone shares it.
@@ -152,11 +152,11 @@ impl Client {
     }
 }
 
-/// Whether a GET is of class READ, as the classifier says without asking anyone.
+/// Whether a GET is of class READ, as the classifier says.
 fn is_plain_read(path: &ApiPath, params: &Params) -> bool {
-    let (path, params) = (path.clone(), params.clone());
-    let judged = classify(&Operation { method: Method::Get, path, params }, &Facts::default());
-    judged.class == Class::Read && judged.never.is_none()
+    let operation = Operation { method: Method::Get, path: path.clone(), params: params.clone() };
+    let found = safety::classify(&operation, &Facts::default());
+    found.never.is_none() && found.class == Class::Read
 }
 
 impl Inner {
