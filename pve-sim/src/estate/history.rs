@@ -252,7 +252,7 @@ fn network(state: &mut State) {
                 json!({"type": "in", "action": "ACCEPT", "macro": "Ping", "enable": 1, "log": "nolog"}),
             ),
             rule(
-                json!({"type": "in", "action": "DROP", "source": "dc/gesperrt", "enable": 1, "comment": "Sperrliste"}),
+                json!({"type": "in", "action": "DROP", "source": "+dc/gesperrt", "enable": 1, "comment": "Sperrliste"}),
             ),
         ],
         options: map(json!({"enable": 1, "policy_in": "DROP", "policy_out": "ACCEPT"})),

@@ -2,10 +2,12 @@
 //! here; the rest answers 501.
 
 mod access;
+mod accounts;
 mod agent;
 mod backup;
 pub(crate) mod calendar;
 mod cluster;
+mod firewall;
 mod guests;
 mod ha;
 mod index;
@@ -13,8 +15,10 @@ mod network;
 mod nodes;
 mod pools;
 mod power;
+mod sdn;
 mod snapshots;
 mod storages;
+mod system;
 mod tasks;
 
 use std::collections::HashMap;
@@ -30,9 +34,13 @@ type Table = HashMap<(&'static str, &'static str), Handler>;
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let all = [
         access::ROUTES,
+        accounts::ROUTES,
         agent::ROUTES,
         backup::ROUTES,
         cluster::ROUTES,
+        firewall::ROUTES,
+        firewall::OBJECTS,
+        firewall::OTHERS,
         guests::ROUTES,
         ha::ROUTES,
         index::ROUTES,
@@ -40,8 +48,11 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         nodes::ROUTES,
         pools::ROUTES,
         power::ROUTES,
+        sdn::ROUTES,
+        sdn::OTHERS,
         snapshots::ROUTES,
         storages::ROUTES,
+        system::ROUTES,
         tasks::ROUTES,
     ];
     all.into_iter().flatten().map(|&(method, path, handler)| ((method, path), handler)).collect()
