@@ -48,7 +48,7 @@ pub static VIEWS: &[View] = &[
         name: "guests",
         tool: "pve_list_vms",
         about: "Guests (VMs and containers)",
-        example: "proxmox-mcp guests --status running --sort mem --limit 10",
+        example: "proxmox-mcp guests --status running --sort=-mem --limit 10",
         positional: None,
     },
     View {
