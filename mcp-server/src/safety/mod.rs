@@ -1,16 +1,16 @@
 //! What stands between a caller and the estate: classification, gate, approval, audit.
 
 pub mod api;
+pub mod audit;
 pub mod class;
 pub mod conditions;
 pub mod facts;
 pub mod flags;
 pub mod normal;
 pub mod propstring;
+pub mod redact;
 pub mod rules;
 pub mod volume;
-pub mod audit;
-pub mod redact;
 
 pub use class::{Classification, classify};
 pub use facts::{Facts, Nobody, State};

@@ -28,9 +28,15 @@ pub(crate) const ROUTES: &[Route] = &[
 fn check_user(id: &str) -> Result<(), Failure> {
     let good = id.split_once('@').is_some_and(|(name, realm)| {
         let plain = |c: char| !c.is_whitespace() && c != ':' && c != '/';
-        !name.is_empty() && name.chars().all(plain) && realm.starts_with(|c: char| c.is_ascii_alphabetic())
+        !name.is_empty()
+            && name.chars().all(plain)
+            && realm.starts_with(|c: char| c.is_ascii_alphabetic())
     });
-    if good { Ok(()) } else { Err(Failure::died(format!("value '{id}' does not look like a valid user name"))) }
+    if good {
+        Ok(())
+    } else {
+        Err(Failure::died(format!("value '{id}' does not look like a valid user name")))
+    }
 }
 
 /// Puts the given fields into a user, and it into its groups.
@@ -114,7 +120,8 @@ fn add_token(c: &mut Call<'_>) -> Answer {
         }
     }
     info.entry("privsep").or_insert(json!(1));
-    let reply = json!({"full-tokenid": format!("{user}!{id}"), "value": token.secret, "info": info});
+    let reply =
+        json!({"full-tokenid": format!("{user}!{id}"), "value": token.secret, "info": info});
     if let Some(user) = c.state.access.users.get_mut(&user) {
         user.tokens.insert(id, token);
     }
@@ -269,7 +276,9 @@ fn set_rules(c: &mut Call<'_>) -> Answer {
             let there = match kind {
                 "user" => access.users.contains_key(&id),
                 "group" => access.groups.contains_key(&id),
-                _ => id.split_once('!').is_some_and(|(u, t)| access.users.get(u).is_some_and(|u| u.tokens.contains_key(t))),
+                _ => id.split_once('!').is_some_and(|(u, t)| {
+                    access.users.get(u).is_some_and(|u| u.tokens.contains_key(t))
+                }),
             };
             if !there {
                 return Err(fail(format!("{kind} '{id}' does not exist")));
@@ -278,14 +287,26 @@ fn set_rules(c: &mut Call<'_>) -> Answer {
         }
     }
     if who.is_empty() {
-        return Err(Failure::parameter("users", "property is missing - either 'users', 'groups' or 'tokens' is required"));
+        return Err(Failure::parameter(
+            "users",
+            "property is missing - either 'users', 'groups' or 'tokens' is required",
+        ));
     }
     let roles = c.list("roles");
     for (kind, id) in who {
         for role in &roles {
-            c.state.access.rules.retain(|r| !(r.path == path && r.kind == kind && r.who == id && r.role == *role));
+            c.state
+                .access
+                .rules
+                .retain(|r| !(r.path == path && r.kind == kind && r.who == id && r.role == *role));
             if !delete {
-                let rule = Rule { path: path.clone(), kind, who: id.clone(), role: role.clone(), propagate };
+                let rule = Rule {
+                    path: path.clone(),
+                    kind,
+                    who: id.clone(),
+                    role: role.clone(),
+                    propagate,
+                };
                 c.state.access.rules.push(rule);
             }
         }

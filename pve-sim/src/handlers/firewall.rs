@@ -74,11 +74,14 @@ pub(crate) const OTHERS: &[Route] = &[
 
 const MODIFIED: &str = "detected modified configuration - file changed by other user? Try again.";
 /// Parameters that are part of the path or of the call, not of a rule.
-const NOT_RULE: [&str; 9] = ["node", "vmid", "group", "vnet", "pos", "moveto", "digest", "delete", "rename"];
+const NOT_RULE: [&str; 9] =
+    ["node", "vmid", "group", "vnet", "pos", "moveto", "digest", "delete", "rename"];
 
 /// The firewall that a call is about.
 fn scope(c: &Call<'_>) -> String {
-    for (name, prefix) in [("vmid", "guest"), ("group", "group"), ("vnet", "vnet"), ("node", "node")] {
+    for (name, prefix) in
+        [("vmid", "guest"), ("group", "group"), ("vnet", "vnet"), ("node", "node")]
+    {
         if let Some(value) = c.text(name) {
             return format!("{prefix}/{value}");
         }
@@ -148,7 +151,11 @@ fn merged(c: &Call<'_>, base: Map<String, Value>) -> Map<String, Value> {
     }
     for (name, value) in c.params.iter().filter(|(n, _)| !NOT_RULE.contains(&n.as_str())) {
         let text = params::text(value);
-        let value = if name == "enable" { json!(text.parse::<i64>().unwrap_or(0)) } else { Value::String(text) };
+        let value = if name == "enable" {
+            json!(text.parse::<i64>().unwrap_or(0))
+        } else {
+            Value::String(text)
+        };
         rule.insert(name.clone(), value);
     }
     rule.entry("enable").or_insert(json!(0));
@@ -177,7 +184,10 @@ fn verify(c: &Call<'_>, rule: &Map<String, Value>) -> Result<(), Failure> {
         return Err(Failure::parameter("macro", format!("unknown macro '{name}'")));
     }
     if (get("dport").is_some() || get("sport").is_some()) && get("proto").is_none() {
-        return Err(Failure::parameter("proto", "missing property - 'dport' or 'sport' requires this property"));
+        return Err(Failure::parameter(
+            "proto",
+            "missing property - 'dport' or 'sport' requires this property",
+        ));
     }
     Ok(())
 }
@@ -258,8 +268,12 @@ fn options(c: &mut Call<'_>) -> Answer {
 fn set_options(c: &mut Call<'_>) -> Answer {
     check_digest(c, "options")?;
     let delete = c.list("delete");
-    let given: Vec<(String, Value)> =
-        c.params.iter().filter(|(n, _)| !NOT_RULE.contains(&n.as_str())).map(|(n, v)| (n.clone(), v.clone())).collect();
+    let given: Vec<(String, Value)> = c
+        .params
+        .iter()
+        .filter(|(n, _)| !NOT_RULE.contains(&n.as_str()))
+        .map(|(n, v)| (n.clone(), v.clone()))
+        .collect();
     let fw = firewall_mut(c);
     for name in delete {
         fw.options.remove(&name);
@@ -302,7 +316,11 @@ fn alias(c: &mut Call<'_>) -> Answer {
 }
 
 fn alias_of(c: &Call<'_>) -> Map<String, Value> {
-    c.params.iter().filter(|(n, _)| *n == "cidr" || *n == "comment").map(|(n, v)| (n.clone(), v.clone())).collect()
+    c.params
+        .iter()
+        .filter(|(n, _)| *n == "cidr" || *n == "comment")
+        .map(|(n, v)| (n.clone(), v.clone()))
+        .collect()
 }
 
 fn add_alias(c: &mut Call<'_>) -> Answer {
@@ -352,7 +370,8 @@ fn ipsets(c: &mut Call<'_>) -> Answer {
 }
 
 fn add_ipset(c: &mut Call<'_>) -> Answer {
-    let (name, comment, rename) = (c.need("name"), c.text("comment").unwrap_or_default(), c.text("rename"));
+    let (name, comment, rename) =
+        (c.need("name"), c.text("comment").unwrap_or_default(), c.text("rename"));
     let fw = firewall_mut(c);
     if let Some(old) = rename {
         let mut set = fw.ipsets.remove(&old).ok_or_else(|| no_set(&old))?;

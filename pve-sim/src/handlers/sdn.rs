@@ -36,11 +36,17 @@ pub(crate) const OTHERS: &[Route] = &[
     ("GET", "/cluster/sdn/ipams", ipams),
     ("GET", "/cluster/sdn/ipams/{ipam}", ipam),
     ("GET", "/cluster/sdn/ipams/{ipam}/status", |_| Ok(json!([]).into())),
-    ("GET", "/cluster/sdn/fabrics", |_| Ok(json!([{"subdir": "fabric"}, {"subdir": "node"}, {"subdir": "all"}]).into())),
+    ("GET", "/cluster/sdn/fabrics", |_| {
+        Ok(json!([{"subdir": "fabric"}, {"subdir": "node"}, {"subdir": "all"}]).into())
+    }),
     ("GET", "/cluster/sdn/fabrics/all", |_| Ok(json!({"fabrics": [], "nodes": []}).into())),
-    ("GET", "/cluster/sdn/vnets/{vnet}/firewall", |_| Ok(json!([{"name": "rules"}, {"name": "options"}]).into())),
+    ("GET", "/cluster/sdn/vnets/{vnet}/firewall", |_| {
+        Ok(json!([{"name": "rules"}, {"name": "options"}]).into())
+    }),
     ("POST", "/cluster/sdn/rollback", rollback),
-    ("GET", "/nodes/{node}/sdn", |_| Ok(json!([{"id": "fabrics"}, {"id": "vnets"}, {"id": "zones"}]).into())),
+    ("GET", "/nodes/{node}/sdn", |_| {
+        Ok(json!([{"id": "fabrics"}, {"id": "vnets"}, {"id": "zones"}]).into())
+    }),
     ("GET", "/nodes/{node}/sdn/zones", node_zones),
 ];
 
@@ -72,17 +78,31 @@ fn sees(c: &Call<'_>, kind: &str, id: &str, object: &Map<String, Value>) -> bool
 
 /// A member that names or sorts an object; the others are its settings.
 fn is_identity(kind: &str, name: &str) -> bool {
-    name == "type" || matches!((kind, name), ("zones", "zone") | ("vnets", "vnet") | ("subnets", "subnet" | "vnet"))
+    name == "type"
+        || matches!(
+            (kind, name),
+            ("zones", "zone") | ("vnets", "vnet") | ("subnets", "subnet" | "vnet")
+        )
 }
 
 /// An object with what applying would change.
-fn with_pending(kind: &str, now: Option<&Map<String, Value>>, next: Option<&Map<String, Value>>) -> Map<String, Value> {
+fn with_pending(
+    kind: &str,
+    now: Option<&Map<String, Value>>,
+    next: Option<&Map<String, Value>>,
+) -> Map<String, Value> {
     let mut pending = Map::new();
     let (base, state) = match (now, next) {
         (None, Some(next)) => {
             let own = next.iter().filter(|(n, _)| !is_identity(kind, n));
             pending.extend(own.map(|(n, v)| (n.clone(), v.clone())));
-            (next.iter().filter(|(n, _)| is_identity(kind, n)).map(|(n, v)| (n.clone(), v.clone())).collect(), Some("new"))
+            (
+                next.iter()
+                    .filter(|(n, _)| is_identity(kind, n))
+                    .map(|(n, v)| (n.clone(), v.clone()))
+                    .collect(),
+                Some("new"),
+            )
         }
         (Some(now), None) => (now.clone(), Some("deleted")),
         (Some(now), Some(next)) => {
@@ -137,7 +157,10 @@ fn noun(kind: &str) -> &str {
 }
 
 fn missing(kind: &str, id: &str) -> Failure {
-    Failure::died(format!("sdn '{id}' does not exist").replace("sdn", if kind == "dns" { "dns" } else { "sdn" }))
+    Failure::died(
+        format!("sdn '{id}' does not exist")
+            .replace("sdn", if kind == "dns" { "dns" } else { "sdn" }),
+    )
 }
 
 fn read(c: &mut Call<'_>, kind: &str, id: &str) -> Answer {
@@ -150,13 +173,19 @@ fn read(c: &mut Call<'_>, kind: &str, id: &str) -> Answer {
 /// The settings that were given.
 fn given(c: &Call<'_>) -> Map<String, Value> {
     const CALL: [&str; 4] = ["lock-token", "digest", "delete", "pending"];
-    let number = |n: &str| matches!(n, "tag" | "mtu" | "vlanaware" | "snat" | "isolate-ports" | "asn" | "vxlan-port");
+    let number = |n: &str| {
+        matches!(n, "tag" | "mtu" | "vlanaware" | "snat" | "isolate-ports" | "asn" | "vxlan-port")
+    };
     c.params
         .iter()
         .filter(|(n, _)| !CALL.contains(&n.as_str()))
         .map(|(n, v)| {
             let text = params::text(v);
-            let value = text.parse::<i64>().ok().filter(|_| number(n)).map_or(Value::String(text), Value::from);
+            let value = text
+                .parse::<i64>()
+                .ok()
+                .filter(|_| number(n))
+                .map_or(Value::String(text), Value::from);
             (n.clone(), value)
         })
         .collect()
@@ -207,7 +236,9 @@ fn update(c: &mut Call<'_>, kind: &str, id_name: &str) -> Answer {
     if let Some(given) = c.text("digest")
         && given != digest_of(&json!(configured(c, kind)))
     {
-        return Err(Failure::died("detected modified configuration - file changed by other user? Try again."));
+        return Err(Failure::died(
+            "detected modified configuration - file changed by other user? Try again.",
+        ));
     }
     for name in c.list("delete") {
         object.remove(&name);
@@ -224,15 +255,21 @@ fn update(c: &mut Call<'_>, kind: &str, id_name: &str) -> Answer {
 fn delete(c: &mut Call<'_>, kind: &str, id_name: &str) -> Answer {
     let id = c.need(id_name);
     if kind == "zones" {
-        let used = configured(c, "vnets").into_iter().find(|(_, v)| v.get("zone").is_some_and(|z| *z == id));
+        let used = configured(c, "vnets")
+            .into_iter()
+            .find(|(_, v)| v.get("zone").is_some_and(|z| *z == id));
         if let Some((vnet, _)) = used {
-            return Err(Failure::died(format!("delete sdn object failed: zone {id} is used by vnet {vnet}")));
+            return Err(Failure::died(format!(
+                "delete sdn object failed: zone {id} is used by vnet {vnet}"
+            )));
         }
     }
     if kind == "vnets" {
         let subnets = c.state.sdn.config.get(&format!("subnets/{id}"));
         if subnets.is_some_and(|s| !s.is_empty()) {
-            return Err(Failure::died(format!("delete sdn vnet failed: Can't delete vnet {id} if subnets exists")));
+            return Err(Failure::died(format!(
+                "delete sdn vnet failed: Can't delete vnet {id} if subnets exists"
+            )));
         }
     }
     let key = key(c, kind);
@@ -245,7 +282,8 @@ fn apply(c: &mut Call<'_>) -> Answer {
     let node = c.state.local.clone();
     c.start(Plan::new(&node, "reloadnetworkall", "", 900, |state, _| {
         state.sdn.running = state.sdn.config.clone();
-        let names: Vec<&String> = state.nodes.iter().filter(|(_, n)| n.online).map(|(n, _)| n).collect();
+        let names: Vec<&String> =
+            state.nodes.iter().filter(|(_, n)| n.online).map(|(n, _)| n).collect();
         Ok(names.into_iter().map(|n| format!("{n}: reloading network config")).collect())
     }))
 }

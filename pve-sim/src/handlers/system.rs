@@ -26,13 +26,16 @@ fn service(c: &mut Call<'_>, what: &'static str) -> Answer {
     let (node, name) = (c.node(), c.need("service"));
     c.spawn(&format!("srv{what}"), &name.clone(), 300, move |state, _| {
         if what == "stop" && ESSENTIAL.contains(&name.as_str()) {
-            return Err(format!("invalid service cmd '{name} stop': refusing to stop essential service!"));
+            return Err(format!(
+                "invalid service cmd '{name} stop': refusing to stop essential service!"
+            ));
         }
         let service = state.nodes.get_mut(&node).and_then(|n| n.services.get_mut(&name));
         let Some(service) = service else {
             return Err(format!("command 'systemctl {what} {name}' failed: exit code 5"));
         };
-        let (run, active) = if what == "stop" { ("dead", "inactive") } else { ("running", "active") };
+        let (run, active) =
+            if what == "stop" { ("dead", "inactive") } else { ("running", "active") };
         service.insert("state".to_owned(), json!(run));
         service.insert("active-state".to_owned(), json!(active));
         Ok(Vec::new())
@@ -41,8 +44,18 @@ fn service(c: &mut Call<'_>, what: &'static str) -> Answer {
 
 fn apt_update(c: &mut Call<'_>) -> Answer {
     let enabled = |c: &Call<'_>| -> usize {
-        let files = c.state.nodes.get(&c.node()).and_then(|n| n.repositories.get("files")).and_then(Value::as_array);
-        files.map_or(0, |f| f.iter().filter_map(|f| f.get("repositories").and_then(Value::as_array)).map(Vec::len).sum())
+        let files = c
+            .state
+            .nodes
+            .get(&c.node())
+            .and_then(|n| n.repositories.get("files"))
+            .and_then(Value::as_array);
+        files.map_or(0, |f| {
+            f.iter()
+                .filter_map(|f| f.get("repositories").and_then(Value::as_array))
+                .map(Vec::len)
+                .sum()
+        })
     };
     let lines = vec!["starting apt-get update".to_owned(), format!("{} sources read", enabled(c))];
     c.spawn("aptupdate", "", 1200, move |_, _| Ok(lines))
@@ -76,9 +89,9 @@ fn set_repository(c: &mut Call<'_>) -> Answer {
 fn check_digest(repositories: &Value, given: Option<&str>) -> Result<(), Failure> {
     let own = repositories.get("digest").and_then(Value::as_str);
     match given {
-        Some(given) if own != Some(given) => {
-            Err(Failure::died("detected modified configuration - files changed by other user? Try again."))
-        }
+        Some(given) if own != Some(given) => Err(Failure::died(
+            "detected modified configuration - files changed by other user? Try again.",
+        )),
         _ => Ok(()),
     }
 }
@@ -97,7 +110,8 @@ fn add_repository(c: &mut Call<'_>) -> Answer {
     let Some(node) = c.state.nodes.get_mut(&node) else { return done() };
     check_digest(&node.repositories, given.as_deref())?;
     let known = node.repositories.get_mut("standard-repos").and_then(Value::as_array_mut);
-    let entry = known.and_then(|k| k.iter_mut().find(|r| r.get("handle").is_some_and(|h| *h == handle)));
+    let entry =
+        known.and_then(|k| k.iter_mut().find(|r| r.get("handle").is_some_and(|h| *h == handle)));
     let Some(entry) = entry.and_then(Value::as_object_mut) else {
         return Err(Failure::died(format!("unknown repository handle '{handle}'")));
     };
@@ -108,7 +122,9 @@ fn add_repository(c: &mut Call<'_>) -> Answer {
 
 fn changelog(c: &mut Call<'_>) -> Answer {
     let name = c.need("name");
-    let text = format!("E: Failed to fetch changelog:/{name}.changelog  Changelog unavailable for {name}\nRC: 100");
+    let text = format!(
+        "E: Failed to fetch changelog:/{name}.changelog  Changelog unavailable for {name}\nRC: 100"
+    );
     Ok(Value::String(text).into())
 }
 
