@@ -92,7 +92,7 @@ fn connection(config: Config) -> Result<Vec<Value>, Error> {
 fn failed(step: &str, error: &Error) -> Value {
     json!({
         "step": step, "ok": false, "code": error.code.as_str(),
-        "detail": error.message, "hint": error.hint,
+        "detail": error.message, "hint": error.advice(),
     })
 }
 
