@@ -5,14 +5,21 @@ pub mod class;
 pub mod conditions;
 pub mod facts;
 pub mod flags;
+pub mod guests;
+pub mod judge;
+pub mod lockout;
+pub mod nodes;
 pub mod normal;
 pub mod propstring;
 pub mod rules;
+#[cfg(test)]
+mod testing;
 pub mod volume;
 
 pub use class::{Classification, classify};
 pub use facts::{Facts, Nobody, State};
 pub use flags::{Flag, Flags};
+pub use judge::{Explanation, Judgement, explain};
 
 use crate::{
     Error, Result,
