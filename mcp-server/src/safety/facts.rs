@@ -30,6 +30,16 @@ impl State for Client {
     }
 }
 
+/// The same, but never from answers that were kept: what a change is decided on.
+#[derive(Clone, Copy)]
+pub struct Fresh<'a>(pub &'a Client);
+
+impl State for Fresh<'_> {
+    async fn get(&self, path: &ApiPath, params: &Params) -> Result<Arc<Value>> {
+        self.0.get_fresh(path, params).await
+    }
+}
+
 /// Nobody to ask: every question stays open, and the higher class holds.
 #[derive(Debug, Clone, Copy)]
 pub struct Nobody;

@@ -28,6 +28,11 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// Of nothing, for a place that has to be filled.
+    pub(super) fn none() -> Self {
+        Self { class: Classification::none(), touched: Touched::default(), refusal: None }
+    }
+
     /// The text that `confirm` has to be, where one is needed.
     #[must_use]
     pub fn confirm<'a>(&self, path: &'a ApiPath) -> Option<&'a str> {

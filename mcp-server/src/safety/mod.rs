@@ -1,6 +1,16 @@
 //! What stands between a caller and the estate: classification, gate, approval, audit.
 
 pub mod api;
+pub mod undo;
+pub mod shown;
+pub mod redact;
+pub mod live;
+pub mod impact;
+pub mod gate;
+pub mod files;
+pub mod binding;
+pub mod audit;
+pub mod approval;
 pub mod class;
 pub mod conditions;
 pub mod facts;
@@ -17,8 +27,9 @@ mod testing;
 pub mod volume;
 
 pub use class::{Classification, classify};
-pub use facts::{Facts, Nobody, State};
+pub use facts::{Facts, Fresh, Nobody, State};
 pub use flags::{Flag, Flags};
+pub use gate::{Caller, Gate, Outcome, Pending, Permit, Plan, Said, Trail};
 pub use judge::{Explanation, Judgement, explain};
 
 use crate::{
@@ -107,18 +118,4 @@ pub struct Operation {
     pub path: ApiPath,
     /// Parameters.
     pub params: Params,
-}
-
-/// Leave to send one operation once. Only the gate makes one.
-#[derive(Debug)]
-pub struct Permit {
-    operation: Operation,
-}
-
-impl Permit {
-    /// What may be sent.
-    #[must_use]
-    pub fn operation(&self) -> &Operation {
-        &self.operation
-    }
 }
