@@ -1,13 +1,14 @@
 //! `check`: tries everything out, and says what to do where something is wrong.
 
-use anstyle::{AnsiColor, Style};
+use std::collections::BTreeMap;
+
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
     Global, log,
     out::{Exit, Out, Ran},
-    serve, setup,
+    setup, show,
 };
 use crate::{
     Error,
@@ -29,8 +30,8 @@ impl Check {
     /// When standard output cannot be written; what is wrong is in the answer.
     pub fn run(&self, global: &Global) -> Ran {
         let out = global.out();
-        let steps = steps(global);
-        let ok = steps.iter().all(|step| step["ok"] == true);
+        let steps = steps(global.variables()?);
+        let ok = steps.iter().all(is_well);
         if out.json {
             out.value(&json!({"ok": ok, "steps": steps}))?;
         } else {
@@ -40,8 +41,8 @@ impl Check {
     }
 }
 
-fn steps(global: &Global) -> Vec<Value> {
-    let loaded = match config::load(&Sources::of_process(global.variables())) {
+fn steps(args: BTreeMap<String, String>) -> Vec<Value> {
+    let loaded = match config::load(&Sources::of_process(args)) {
         Ok(loaded) => loaded,
         Err(error) => return vec![failed("configuration", &error)],
     };
@@ -57,7 +58,7 @@ fn steps(global: &Global) -> Vec<Value> {
             json!({"step": "configuration", "ok": false, "detail": detail, "hint": w.hint})
         })
         .collect();
-    if let Err(error) = serve::complete(&loaded.config) {
+    if let Err(error) = setup::complete(&loaded.config) {
         steps.push(failed("configuration", &error));
         return steps;
     }
@@ -79,7 +80,8 @@ fn connection(config: Config) -> Result<Vec<Value>, Error> {
     let ssh = config.ssh.is_set_up();
     let app = App::new(config)?;
     let answer = setup::call(&app, "pve_check_connection", Value::Null)?;
-    let mut steps = answer.structured["steps"].as_array().cloned().unwrap_or_default();
+    let mut steps =
+        answer.structured.get("steps").and_then(Value::as_array).cloned().unwrap_or_default();
     if !ssh {
         let detail = "not set up; only node upgrades and commands in containers need it";
         steps.push(json!({"step": "ssh", "ok": true, "detail": detail}));
@@ -90,24 +92,20 @@ fn connection(config: Config) -> Result<Vec<Value>, Error> {
 fn failed(step: &str, error: &Error) -> Value {
     json!({
         "step": step, "ok": false, "code": error.code.as_str(),
-        "detail": error.message, "hint": error.hint,
+        "detail": error.message, "hint": error.advice(),
     })
 }
 
+fn is_well(step: &Value) -> bool {
+    step.get("ok").and_then(Value::as_bool) == Some(true)
+}
+
 fn text(out: Out, steps: &[Value]) -> String {
-    let style = |colour: AnsiColor| Style::new().fg_color(Some(colour.into())).bold();
-    let mut text = String::new();
-    for step in steps {
-        let part = |key: &str| step[key].as_str().unwrap_or_default();
-        let mark = if step["ok"] == true {
-            out.paint(style(AnsiColor::Green), "ok  ")
-        } else {
-            out.paint(style(AnsiColor::Red), "FAIL")
-        };
-        text.push_str(&format!("{mark}  {:<14} {}\n", part("step"), part("detail")));
-        if !part("hint").is_empty() {
-            text.push_str(&format!("{:21}-> {}\n", "", part("hint")));
-        }
-    }
-    text
+    let line = |step: &Value| {
+        let part = |key: &str| step.get(key).and_then(Value::as_str).unwrap_or_default();
+        let mark = if is_well(step) { "ok" } else { "FAIL" };
+        let what = format!("{:<14}{}", part("step"), part("detail"));
+        show::finding(out, mark, &what, "", part("hint"))
+    };
+    steps.iter().map(line).collect()
 }

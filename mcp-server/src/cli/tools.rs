@@ -39,7 +39,7 @@ impl Tools {
     /// # Errors
     /// `config`.
     pub fn run(&self, global: &Global) -> Ran {
-        let config = setup::load(global.variables())?.config;
+        let config = setup::load(global.variables()?)?.config;
         let tools: Vec<&Tool> = registered(&config)
             .filter(|t| self.group.as_ref().is_none_or(|g| g == t.group.as_str()))
             .collect();
@@ -95,9 +95,11 @@ fn tokens(tool: &Tool, config: &Config) -> usize {
 
 fn describe(tool: &Tool, config: &Config) -> Value {
     let mut value = wire(tool, config);
-    value["group"] = tool.group.as_str().into();
-    value["class"] = class(tool, config).into();
-    value["tokens"] = tokens(tool, config).into();
+    if let Value::Object(map) = &mut value {
+        map.insert("group".to_owned(), tool.group.as_str().into());
+        map.insert("class".to_owned(), class(tool, config).into());
+        map.insert("tokens".to_owned(), tokens(tool, config).into());
+    }
     value
 }
 

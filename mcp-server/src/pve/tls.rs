@@ -35,12 +35,6 @@ pub struct CertificateFacts {
     pub facts: Facts,
 }
 
-/// A SHA-256 as Proxmox shows it: upper-case hexadecimal with colons.
-#[must_use]
-pub fn colon_hex(sha256: &[u8; 32]) -> String {
-    sha256.map(|byte| format!("{byte:02X}")).join(":")
-}
-
 /// Makes the TLS side of a connection for the configured trust.
 ///
 /// # Errors
@@ -73,7 +67,10 @@ pub async fn fetch_fingerprint(host: &HostPort, timeout: Duration) -> Result<Cer
         })?;
         let seen = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         let seen = seen.ok_or_else(|| Error::internal("the handshake left no certificate"))?;
-        Ok(CertificateFacts { sha256: colon_hex(&fingerprint(seen)), facts: x509::facts(seen) })
+        Ok(CertificateFacts {
+            sha256: Pin::fingerprint(&fingerprint(seen)),
+            facts: x509::facts(seen),
+        })
     };
     tokio::time::timeout(timeout, look).await.unwrap_or_else(|_| {
         Err(Error::new(
@@ -109,16 +106,16 @@ pub(crate) struct Distrust {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Why {
     /// None of these pins is the certificate's.
-    NotPinned(Vec<[u8; 32]>),
+    Unpinned(Vec<[u8; 32]>),
     /// The CA file or the system store does not vouch for it.
-    NotVouched(String),
+    Unvouched(String),
     /// The handshake was signed by another key than the certificate's.
-    NotOwned { pinned: bool },
+    KeyMissing { pinned: bool },
 }
 
 impl std::fmt::Display for Distrust {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "certificate {} is not trusted", colon_hex(&self.seen))
+        write!(f, "certificate {} is not trusted", Pin::fingerprint(&self.seen))
     }
 }
 
@@ -127,10 +124,10 @@ impl std::error::Error for Distrust {}
 impl Distrust {
     /// As the product's error, naming the host that showed the certificate.
     pub(crate) fn to_error(&self, host: &HostPort) -> Error {
-        let seen = colon_hex(&self.seen);
+        let seen = Pin::fingerprint(&self.seen);
         let error = match &self.why {
-            Why::NotPinned(pins) => {
-                let expected: Vec<String> = pins.iter().map(colon_hex).collect();
+            Why::Unpinned(pins) => {
+                let expected: Vec<String> = pins.iter().map(Pin::fingerprint).collect();
                 let wanted = match expected.as_slice() {
                     [] => "no fingerprint is set for this host".to_owned(),
                     list => format!("expected {}", list.join(" or ")),
@@ -146,7 +143,7 @@ impl Distrust {
                 )
                 .with("expected", expected)
             }
-            Why::NotVouched(reason) => Error::new(
+            Why::Unvouched(reason) => Error::new(
                 Code::TlsUntrusted,
                 format!("the certificate of {host} is not trusted: {reason} (seen {seen})"),
             )
@@ -154,7 +151,7 @@ impl Distrust {
                 "pin it: compare the fingerprint with `pvenode cert info` on the node, then run \
                  `proxmox-mcp fingerprint` and put its line into .env; or set PROXMOX_TLS_CA_FILE",
             ),
-            Why::NotOwned { pinned } => Error::new(
+            Why::KeyMissing { pinned } => Error::new(
                 if *pinned { Code::TlsPinMismatch } else { Code::TlsUntrusted },
                 format!("{host} shows certificate {seen} and does not own its key"),
             )
@@ -244,7 +241,7 @@ impl Verifier {
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         checked.map_err(|_| {
             let pinned = matches!(self.trust, Trust::Pins(_));
-            Distrust { seen: fingerprint(certificate), why: Why::NotOwned { pinned } }.into()
+            Distrust { seen: fingerprint(certificate), why: Why::KeyMissing { pinned } }.into()
         })
     }
 }
@@ -271,11 +268,11 @@ impl ServerCertVerifier for Verifier {
                 if wanted.contains(&fingerprint(end_entity)) {
                     return Ok(ServerCertVerified::assertion());
                 }
-                Err(distrust(Why::NotPinned(wanted)).into())
+                Err(distrust(Why::Unpinned(wanted)).into())
             }
             Trust::Roots { verifier, source } => verifier
                 .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-                .map_err(|e| distrust(Why::NotVouched(in_words(&e, source))).into()),
+                .map_err(|e| distrust(Why::Unvouched(in_words(&e, source))).into()),
         }
     }
 

@@ -163,7 +163,9 @@ impl Approvals {
             Error::new(Code::ApprovalExpired, format!("the approval code {why}"))
                 .hint("call again without approval_code for a new one")
         };
-        let Ok(content) = fs::read_to_string(&path) else { return Err(expired("is not known, or was used")) };
+        let Ok(content) = fs::read_to_string(&path) else {
+            return Err(expired("is not known, or was used"));
+        };
         let (of, until) = content.split_once(' ').unwrap_or_default();
         if until.parse::<Timestamp>().is_ok_and(|until| until < Timestamp::now()) {
             let _ = fs::remove_file(&path);
@@ -254,7 +256,9 @@ impl Approvals {
         let entries = fs::read_dir(&dir).map_err(|e| unusable(&dir, &e))?;
         let mut requests = Vec::new();
         for path in entries.filter_map(|e| Some(e.ok()?.path())) {
-            let request = fs::read_to_string(&path).ok().and_then(|t| serde_json::from_str::<Request>(&t).ok());
+            let request = fs::read_to_string(&path)
+                .ok()
+                .and_then(|t| serde_json::from_str::<Request>(&t).ok());
             let Some(request) = request else { continue };
             let from = request.decision.as_ref().map_or(request.asked, |d| d.at);
             if Timestamp::now().duration_since(from).unsigned_abs() > HOLDS {
@@ -296,8 +300,9 @@ mod instant {
 }
 
 fn unusable(dir: &Path, error: &io::Error) -> Error {
-    Error::internal(format!("{} cannot be used: {error}", dir.display()))
-        .hint("approvals are kept in the state directory; give this account the right to write there")
+    Error::internal(format!("{} cannot be used: {error}", dir.display())).hint(
+        "approvals are kept in the state directory; give this account the right to write there",
+    )
 }
 
 #[cfg(test)]
@@ -359,8 +364,15 @@ mod tests {
         assert_eq!(person.decide("nope", true, "me").unwrap_err().code, Code::NotFound);
         person.decide(&request.id, true, "me").unwrap();
         assert!(matches!(server.outside("d1").unwrap(), Outside::Yes(d) if d.by == "me"));
-        assert!(matches!(server.outside("d2").unwrap(), Outside::Unasked), "a yes holds for its request alone");
-        assert_eq!(person.decide(&request.id, false, "me").unwrap_err().code, Code::NotFound, "decided once");
+        assert!(
+            matches!(server.outside("d2").unwrap(), Outside::Unasked),
+            "a yes holds for its request alone"
+        );
+        assert_eq!(
+            person.decide(&request.id, false, "me").unwrap_err().code,
+            Code::NotFound,
+            "decided once"
+        );
         server.forget("d1");
         assert!(matches!(server.outside("d1").unwrap(), Outside::Unasked));
         let request = server.wait("d3", "text", "client").unwrap();

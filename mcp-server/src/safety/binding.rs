@@ -2,13 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Class, Method, Operation,
-    api::API,
-    conditions::Call,
-    judge::Judgement,
-    live,
-};
+use super::{Class, Method, Operation, api::API, conditions::Call, judge::Judgement, live};
 use crate::{
     config::Config,
     pve::{Params, loose},
@@ -26,7 +20,12 @@ const RESTLESS: [&str; 6] = [
 
 /// The text whose digest a yes holds for. Asks for what it needs.
 #[must_use]
-pub fn bound(op: &Operation, judgement: &Judgement, call: Option<&Call<'_>>, config: &Config) -> String {
+pub fn bound(
+    op: &Operation,
+    judgement: &Judgement,
+    call: Option<&Call<'_>>,
+    config: &Config,
+) -> String {
     let vmids: Vec<u32> = judgement.touched.vmids.iter().map(|v| v.get()).collect();
     let params = judgement.class.params.as_ref().map(Params::to_json).unwrap_or_default();
     json!({
@@ -56,13 +55,18 @@ fn object(call: &Call<'_>) -> Map<String, Value> {
             put(key, config.get(key).cloned());
         }
     }
-    put("guest", live::describe(call).map(|mut guest| {
-        // Load and uptime are not part of what was agreed to, but whether it runs is.
-        if let Some(map) = guest.as_object_mut() {
-            map.retain(|k, _| matches!(k.as_str(), "vmid" | "kind" | "name" | "node" | "status"));
-        }
-        guest
-    }));
+    put(
+        "guest",
+        live::describe(call).map(|mut guest| {
+            // Load and uptime are not part of what was agreed to, but whether it runs is.
+            if let Some(map) = guest.as_object_mut() {
+                map.retain(|k, _| {
+                    matches!(k.as_str(), "vmid" | "kind" | "name" | "node" | "status")
+                });
+            }
+            guest
+        }),
+    );
     put("snapshot", snapshot_time(call));
     put("source", archive(call));
     put("stored", stored(call));
@@ -83,9 +87,12 @@ fn archive(call: &Call<'_>) -> Option<Value> {
     let node = call.variable("node")?;
     let volume = call.params.text("archive").or_else(|| call.params.text("ostemplate"))?;
     let (storage, _) = volume.split_once(':')?;
-    let found = call.facts.ask(&["nodes", node, "storage", storage, "content", volume], Params::new());
+    let found =
+        call.facts.ask(&["nodes", node, "storage", storage, "content", volume], Params::new());
     let found = found.ok()?;
-    Some(json!({"size": found.get("size"), "ctime": found.get("ctime"), "notes": found.get("notes")}))
+    Some(
+        json!({"size": found.get("size"), "ctime": found.get("ctime"), "notes": found.get("notes")}),
+    )
 }
 
 /// The stored object that a change replaces or removes: its digest, or the whole of it.

@@ -10,6 +10,14 @@
 //!     Permit { operation }
 //! }
 //! ```
+//!
+//! The way of a change through it:
+//!
+//! 1. [`Gate::check`] with the operation and the [`Caller`]; `state` is
+//!    [`super::Fresh`] over the client, so that nothing is decided on kept answers.
+//! 2. [`Outcome::Ask`]: the session shows [`Pending::text`]; what the person
+//!    said goes to [`Gate::answer`], which judges anew and makes the permit.
+//! 3. The permit goes to the sender, and its outcome with [`Permit::trail`] to [`Gate::sent`].
 
 use std::time::{Duration, Instant};
 
@@ -18,9 +26,9 @@ use serde_json::{Value, json};
 use super::{
     Class, Facts, Operation, State,
     approval::{Approvals, Outside},
-    audit::{Audit, Event, Record, millis},
+    audit::{Audit, Entry, Step},
     binding::{bound, call_of, needs_approval},
-    files, impact,
+    impact,
     judge::{Judgement, judge},
     live,
     redact::Redactor,
@@ -29,6 +37,7 @@ use super::{
 use crate::{
     Code, Error, Result,
     config::{Approval, Config},
+    pve::Params,
 };
 
 /// Leave to send one operation once. Only the gate makes one.
@@ -63,8 +72,6 @@ pub struct Caller<'a> {
     pub approval_code: Option<&'a str>,
     /// The tool.
     pub tool: &'a str,
-    /// The session, where the transport has one.
-    pub session: Option<&'a str>,
     /// The client.
     pub client: &'a str,
     /// Whether the client shows forms to a person.
@@ -127,15 +134,16 @@ pub enum Said {
 /// What the records of one call have in common.
 #[derive(Debug, Clone)]
 pub struct Trail {
-    /// The id of the call in the audit log.
-    pub id: String,
-    /// Class and category, as answers tell them.
+    /// The number of the record that says `sending`: the id by which the change
+    /// is undone. 0 before it, and where no log is kept.
+    pub id: u64,
+    /// Class, as answers tell it.
     pub class: &'static str,
     /// The first category.
     pub category: Option<&'static str>,
-    /// Masked parameters, as answers tell them.
+    /// Method, path and masked parameters, as answers tell them.
     pub request: Value,
-    base: Record,
+    entry: Entry,
     started: Instant,
 }
 
@@ -154,7 +162,7 @@ impl Gate {
     pub fn new(config: &Config) -> Self {
         Self {
             approvals: Approvals::new(&config.dirs.state),
-            audit: Audit::new(config),
+            audit: Audit::open(&config.audit),
             redactor: Redactor::new(config),
             config: config.clone(),
         }
@@ -176,7 +184,12 @@ impl Gate {
     ///
     /// # Errors
     /// The refusal of the first check that refuses; it is recorded.
-    pub async fn check(&self, op: Operation, caller: &Caller<'_>, state: &impl State) -> Result<Outcome> {
+    pub async fn check(
+        &self,
+        op: Operation,
+        caller: &Caller<'_>,
+        state: &impl State,
+    ) -> Result<Outcome> {
         let judged = self.judge(&op, state).await;
         let mut trail = self.trail(&op, &judged.judgement, caller);
         let decided = self.decide(op, &judged, caller, &mut trail);
@@ -230,19 +243,23 @@ impl Gate {
         }
         judged.live.clone()?;
         if caller.dry_run {
-            self.audit.write(Event::DryRun, trail.record([]))?;
+            self.audit.record(&trail.entry(Step::DryRun))?;
             return Ok(Outcome::DryRun(self.plan(&operation, judged)));
         }
         if let Some(text) = judgement.confirm(&operation.path)
             && caller.confirm != Some(text)
         {
-            let given = if caller.confirm.is_some() { "is not the exact text" } else { "is missing" };
-            return Err(Error::new(Code::ConfirmRequired, format!("this is {}, and confirm {given}", describe(judgement)))
-                .hint(format!("after the person has agreed, call again with confirm set to {text}"))
-                .with("confirm", text)
-                .with("class", judgement.class.class_text())
-                .with("category", judgement.class.category().map(|f| f.category()))
-                .with("plan", self.plan(&operation, judged).json));
+            let given =
+                if caller.confirm.is_some() { "is not the exact text" } else { "is missing" };
+            return Err(Error::new(
+                Code::ConfirmRequired,
+                format!("this is {}, and confirm {given}", describe(judgement)),
+            )
+            .hint(format!("after the person has agreed, call again with confirm set to {text}"))
+            .with("confirm", text)
+            .with("class", judgement.class.class_text())
+            .with("category", judgement.class.category().map(|f| f.category()))
+            .with("plan", self.plan(&operation, judged).json));
         }
         self.approve(operation, judged, caller, trail)
     }
@@ -291,8 +308,13 @@ impl Gate {
                     self.approvals.count()?;
                 }
                 let text = self.form(&operation, judged, caller);
-                self.audit.write(Event::Asked, trail.record([("approval", json!({"how": "form"}))]))?;
-                Ok(Outcome::Ask(Box::new(Pending { text, digest, operation, trail: trail.clone() })))
+                self.audit.record(&trail.entry(Step::Asked))?;
+                Ok(Outcome::Ask(Box::new(Pending {
+                    text,
+                    digest,
+                    operation,
+                    trail: trail.clone(),
+                })))
             }
         }
     }
@@ -354,7 +376,9 @@ impl Gate {
             Said::Yes => {}
             Said::No => return Err(declined("the person said no")),
             Said::Cancelled => return Err(declined("the form was closed without an answer")),
-            Said::Expired => return Err(expired("the answer came too late, or was for something else")),
+            Said::Expired => {
+                return Err(expired("the answer came too late, or was for something else"));
+            }
             Said::Unable => {
                 return Err(Error::new(Code::ApprovalRequired, "the client did not show the form")
                     .hint("PROXMOX_APPROVAL=human lets a person agree with proxmox-mcp approve"));
@@ -377,8 +401,8 @@ impl Gate {
     }
 
     /// Check 13: the record is on disk before the permit is out.
-    fn permit(&self, operation: Operation, trail: Trail) -> Result<Outcome> {
-        self.audit.write(Event::Sending, trail.record([]))?;
+    fn permit(&self, operation: Operation, mut trail: Trail) -> Result<Outcome> {
+        trail.id = self.audit.record(&trail.entry(Step::Sending))?;
         Ok(Outcome::Permit(Permit { operation, trail }))
     }
 
@@ -387,37 +411,40 @@ impl Gate {
     /// # Errors
     /// `audit_unavailable`: the change was made all the same, and the caller is told so.
     pub fn sent(&self, trail: &Trail, result: &Result<Value>) -> Result<()> {
-        let duration = ("duration_ms", json!(millis(trail.started.elapsed())));
-        let (event, outcome) = match result {
+        let mut entry = match result {
             Ok(data) => {
-                let upid = data.as_str().filter(|t| t.starts_with("UPID:"));
-                (Event::Done, ("upid", json!(upid)))
+                let upid = data.as_str().filter(|t| t.starts_with("UPID:")).map(str::to_owned);
+                Entry { upid, ..trail.entry(Step::Sent) }
             }
-            Err(error) => {
-                let event =
-                    if error.code == Code::OutcomeUnknown { Event::Unknown } else { Event::Failed };
-                (event, ("error", self.error_json(error)))
+            Err(error) if error.code == Code::OutcomeUnknown => {
+                self.with_error(trail.entry(Step::Unknown), error)
             }
+            Err(error) => self.with_error(trail.entry(Step::Failed), error),
         };
-        self.audit.write(event, trail.record([outcome, duration]))
+        entry.of = (trail.id > 0).then_some(trail.id);
+        self.audit.record(&entry).map(|_| ())
     }
 
-    /// Records how the task of a change ended, or anything else about it.
+    /// Records a later step of a change: how its task ended, or that nobody waits any more.
     ///
     /// # Errors
     /// `audit_unavailable`.
-    pub fn note(&self, trail: &Trail, what: &str, value: Value) -> Result<()> {
-        self.audit.write(Event::Note, trail.record([("outcome", json!(what)), ("detail", value)]))
+    pub fn later(&self, trail: &Trail, step: Step, upid: &str, reason: Option<&str>) -> Result<()> {
+        let entry = Entry {
+            upid: Some(upid.to_owned()),
+            reason: reason.map(|r| self.redactor.text(r).unwrap_or_else(|| r.to_owned())),
+            of: (trail.id > 0).then_some(trail.id),
+            ..trail.entry(step)
+        };
+        self.audit.record(&entry).map(|_| ())
     }
 
     /// Records an operation that did not come as far as the checks: a path,
     /// method or parameters that could not be read. Failing to is no further error.
     pub fn refused(&self, method: &str, path: &str, caller: &Caller<'_>, error: &Error) {
-        let mut base = caller_record(caller);
-        base.insert("method".into(), quoted(method).into());
-        base.insert("path".into(), quoted(path).into());
-        let trail = Trail { id: random_id(), class: "", category: None, request: Value::Null, base, started: Instant::now() };
-        self.record_refusal(&trail, error);
+        let entry =
+            Entry { method: Some(quoted(method)), path: Some(quoted(path)), ..entry_of(caller) };
+        self.refuse(entry, error);
     }
 
     /// Records a read that succeeded, where reads are recorded.
@@ -425,54 +452,63 @@ impl Gate {
         if !self.config.audit.reads {
             return;
         }
-        let mut base = caller_record(caller);
-        base.insert("method".into(), op.method.as_str().into());
-        base.insert("path".into(), op.path.as_str().into());
-        base.insert("class".into(), Class::Read.as_str().into());
-        base.insert("params".into(), self.redactor.params(&op.path, &op.params));
-        base.insert("duration_ms".into(), millis(took).into());
-        if let Err(error) = self.audit.write(Event::Read, base) {
+        let entry = Entry {
+            class: Some(Class::Read.as_str().to_owned()),
+            method: Some(op.method.as_str().to_owned()),
+            path: Some(op.path.to_string()),
+            params: self.masked(op, &op.params),
+            duration_ms: Some(millis(took)),
+            ..entry_of(caller)
+        };
+        if let Err(error) = self.audit.record(&Entry { outcome: Step::Read, ..entry }) {
             tracing::warn!(%error, "a read was not recorded");
         }
     }
 
     fn record_refusal(&self, trail: &Trail, error: &Error) {
-        let details = [("code", json!(error.code.as_str())), ("error", self.error_json(error))];
-        if let Err(error) = self.audit.write(Event::Refused, trail.record(details)) {
+        self.refuse(trail.entry(Step::Refused), error);
+    }
+
+    fn refuse(&self, entry: Entry, error: &Error) {
+        let step = if error.code == Code::ApprovalRequired { Step::Asked } else { Step::Refused };
+        let entry = self.with_error(Entry { outcome: step, ..entry }, error);
+        if let Err(error) = self.audit.record(&entry) {
             tracing::warn!(%error, "a refusal was not recorded");
         }
     }
 
-    fn error_json(&self, error: &Error) -> Value {
+    fn with_error(&self, entry: Entry, error: &Error) -> Entry {
         let mut error = error.clone();
-        // Codes are secrets, and the plan is in the record already.
-        error.details.retain(|key, _| !matches!(key.as_str(), "approval_code" | "plan" | "summary" | "form"));
         self.redactor.error(&mut error);
-        error.to_json().get("error").cloned().unwrap_or_default()
+        Entry { code: Some(error.code.as_str().to_owned()), reason: Some(error.message), ..entry }
+    }
+
+    /// Parameters as they may be shown and recorded.
+    fn masked(&self, op: &Operation, params: &Params) -> Value {
+        let mut value = params.to_json();
+        self.redactor.value(Some(&op.path), &mut value);
+        value
     }
 
     fn trail(&self, op: &Operation, judgement: &Judgement, caller: &Caller<'_>) -> Trail {
         let class = &judgement.class;
-        let params = class.params.as_ref().unwrap_or(&op.params);
-        let params = self.redactor.params(&op.path, params);
-        let id = random_id();
-        let mut base = caller_record(caller);
-        base.insert("id".into(), id.clone().into());
-        base.insert("class".into(), class.class_text().into());
-        base.insert("category".into(), class.category().map(|f| f.category()).into());
-        base.insert("method".into(), op.method.as_str().into());
-        base.insert("path".into(), op.path.as_str().into());
-        base.insert("params".into(), params.clone());
-        base.insert("vmids".into(), judgement.touched.vmids.iter().map(|v| v.get()).collect::<Vec<_>>().into());
-        if let Some(hash) = &self.config.critical_sha256 {
-            base.insert("critical_env".into(), hash.clone().into());
-        }
+        let params = self.masked(op, class.params.as_ref().unwrap_or(&op.params));
+        let category = class.category().map(|f| f.category());
+        let entry = Entry {
+            class: Some(class.class_text().to_owned()),
+            category: category.map(str::to_owned),
+            method: Some(op.method.as_str().to_owned()),
+            path: Some(op.path.to_string()),
+            params: params.clone(),
+            vmids: judgement.touched.vmids.iter().map(|v| v.get()).collect(),
+            ..entry_of(caller)
+        };
         Trail {
-            id,
+            id: 0,
             class: class.class_text(),
-            category: class.category().map(|f| f.category()),
+            category,
             request: json!({"method": op.method.as_str(), "path": op.path.as_str(), "params": params}),
-            base,
+            entry,
             started: Instant::now(),
         }
     }
@@ -491,7 +527,7 @@ impl Gate {
             "request": {
                 "method": op.method.as_str(),
                 "path": op.path.as_str(),
-                "params": self.redactor.params(&op.path, &op.params),
+                "params": self.masked(op, &op.params),
             },
             "reasons": class.reasons,
             "vmids": judgement.touched.vmids.iter().map(|v| v.get()).collect::<Vec<_>>(),
@@ -524,16 +560,20 @@ impl Gate {
         if class.may_cut_access {
             lines.push("This can cut this server's own way to the node.".to_owned());
         }
-        lines.push(format!("Undo: {}", impact::undo_hint(op.method, class.template.unwrap_or_default())));
+        lines.push(format!(
+            "Undo: {}",
+            impact::undo_hint(op.method, class.template.unwrap_or_default())
+        ));
         lines.push(format!("Asked by: {} for {}", quoted(caller.client), quoted(caller.tool)));
         lines.extend(impact.iter().map(|line| format!("Depends on it: {line}")));
         lines.extend(class.reasons.iter().map(|reason| format!("Why: {reason}")));
-        if let Value::Object(params) = self.redactor.params(&op.path, &op.params) {
+        if let Value::Object(params) = self.masked(op, &op.params) {
             for (name, value) in params {
                 let shown = match value {
                     Value::String(text) => quoted(&text),
                     Value::Array(items) => {
-                        let items: Vec<String> = items.iter().filter_map(Value::as_str).map(quoted).collect();
+                        let items: Vec<String> =
+                            items.iter().filter_map(Value::as_str).map(quoted).collect();
                         items.join(", ")
                     }
                     other => other.to_string(),
@@ -557,39 +597,37 @@ struct Judged {
 
 impl Default for Judged {
     fn default() -> Self {
-        Self { judgement: Judgement::none(), live: Ok(()), state: None, impact: Vec::new(), bound: String::new() }
+        Self {
+            judgement: Judgement::none(),
+            live: Ok(()),
+            state: None,
+            impact: Vec::new(),
+            bound: String::new(),
+        }
     }
 }
 
 impl Trail {
     fn approval(&mut self, how: &str, who: Option<&str>) {
-        self.base.insert("approval".into(), json!({"how": how, "who": who}));
+        self.entry.approval =
+            Some(who.map_or_else(|| how.to_owned(), |who| format!("{how} by {who}")));
     }
 
-    fn record<const N: usize>(&self, more: [(&str, Value); N]) -> Record {
-        let mut record = self.base.clone();
-        for (key, value) in more {
-            if !value.is_null() {
-                record.insert(key.to_owned(), value);
-            }
-        }
-        record
+    fn entry(&self, outcome: Step) -> Entry {
+        Entry { outcome, duration_ms: Some(millis(self.started.elapsed())), ..self.entry.clone() }
     }
 }
 
-fn caller_record(caller: &Caller<'_>) -> Record {
-    let mut record = Record::new();
-    record.insert("client".into(), caller.client.into());
-    if let Some(session) = caller.session {
-        record.insert("session".into(), session.into());
+fn entry_of(caller: &Caller<'_>) -> Entry {
+    Entry {
+        client: caller.client.to_owned(),
+        tool: caller.tool.to_owned(),
+        ..Entry::new(Step::Refused)
     }
-    record.insert("tool".into(), caller.tool.into());
-    record
 }
 
-/// An id that tells one call from another in the log.
-fn random_id() -> String {
-    files::random_hex(8).unwrap_or_else(|_| jiff::Timestamp::now().as_nanosecond().to_string())
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The class with its categories.
@@ -614,7 +652,9 @@ fn guest_line(guest: &Value) -> String {
     let kind = if text("kind") == Some("lxc") { "container" } else { "VM" };
     let vmid = guest.get("vmid").map(ToString::to_string).unwrap_or_default();
     let mut line = format!("On: {kind} {vmid}");
-    for (key, word) in [("name", "called"), ("node", "on node"), ("status", "now"), ("lock", "locked by")] {
+    for (key, word) in
+        [("name", "called"), ("node", "on node"), ("status", "now"), ("lock", "locked by")]
+    {
         if let Some(value) = text(key) {
             line.push_str(&format!(", {word} {}", quoted(value)));
         }

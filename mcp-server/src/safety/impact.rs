@@ -16,7 +16,9 @@ pub fn lines(call: &Call<'_>) -> Vec<String> {
     let mut out = Vec::new();
     if let Some(vmid) = call.variable("vmid").and_then(|v| Vmid::parse(v).ok()) {
         of_guest(call, vmid, &mut out);
-    } else if template == "/nodes/{node}/status" || template.ends_with("all") && template.starts_with("/nodes/{node}/") {
+    } else if template == "/nodes/{node}/status"
+        || template.ends_with("all") && template.starts_with("/nodes/{node}/")
+    {
         of_node(call, &mut out);
     } else if template == "/nodes/{node}/network" {
         out.push("applies, or takes back, every change that is staged for the node's network: pve_list_interfaces shows them".to_owned());
@@ -58,7 +60,10 @@ fn of_guest(call: &Call<'_>, vmid: Vmid, out: &mut Vec<String>) {
                 .collect();
             match jobs.as_slice() {
                 [] => out.push("in no backup job".to_owned()),
-                jobs => out.push(format!("backed up by {}", jobs.iter().map(|j| quoted(j)).collect::<Vec<_>>().join(", "))),
+                jobs => out.push(format!(
+                    "backed up by {}",
+                    jobs.iter().map(|j| quoted(j)).collect::<Vec<_>>().join(", ")
+                )),
             }
         }
         None => out.push("backup jobs: cannot be seen".to_owned()),
@@ -89,8 +94,12 @@ fn snapshots(call: &Call<'_>, vmid: &str, out: &mut Vec<String>) {
         let name = call.variable("snapname").unwrap_or_default();
         let Some((_, time)) = names.iter().find(|(n, _)| *n == name) else { return };
         let when = time.and_then(|t| jiff::Timestamp::from_second(t).ok()).map(|t| t.to_string());
-        out.push(format!("everything written since {} is lost", when.unwrap_or_else(|| "the snapshot".to_owned())));
-        let later: Vec<String> = names.iter().filter(|(_, t)| t > time).map(|(n, _)| quoted(n)).collect();
+        out.push(format!(
+            "everything written since {} is lost",
+            when.unwrap_or_else(|| "the snapshot".to_owned())
+        ));
+        let later: Vec<String> =
+            names.iter().filter(|(_, t)| t > time).map(|(n, _)| quoted(n)).collect();
         if !later.is_empty() {
             out.push(format!("later snapshots: {}", later.join(", ")));
         }
@@ -116,12 +125,17 @@ fn of_node(call: &Call<'_>, out: &mut Vec<String>) {
         Err(_) => out.push("guests of the node: cannot be seen".to_owned()),
     }
     if let Some(rows) = list(call, &["cluster", "status"]) {
-        let nodes: Vec<&Value> = rows.iter().filter(|r| loose::str(r, "type") == Some("node")).collect();
+        let nodes: Vec<&Value> =
+            rows.iter().filter(|r| loose::str(r, "type") == Some("node")).collect();
         let online = nodes.iter().filter(|r| loose::flag(r, "online")).count();
         if nodes.len() > 1 {
             let left = online.saturating_sub(1);
-            let quorum = if left * 2 > nodes.len() { "keeps its quorum" } else { "LOSES ITS QUORUM" };
-            out.push(format!("{online} of {} nodes are online; without this one the cluster {quorum}", nodes.len()));
+            let quorum =
+                if left * 2 > nodes.len() { "keeps its quorum" } else { "LOSES ITS QUORUM" };
+            out.push(format!(
+                "{online} of {} nodes are online; without this one the cluster {quorum}",
+                nodes.len()
+            ));
         }
     }
 }
@@ -135,7 +149,8 @@ fn sid_is(row: &Value, vmid: &str) -> bool {
 }
 
 fn backs_up(job: &Value, vmid: &str, pool: Option<&str>) -> bool {
-    let names = |key: &str| loose::text(job, key).is_some_and(|l| split_list(&l).any(|m| m == vmid));
+    let names =
+        |key: &str| loose::text(job, key).is_some_and(|l| split_list(&l).any(|m| m == vmid));
     if job.get("enabled").is_some() && !loose::flag(job, "enabled") {
         return false;
     }
@@ -158,7 +173,9 @@ pub fn undo_hint(method: Method, template: &str) -> &'static str {
         (_, "start" | "resume") => "shut the guest down again",
         (Method::Post, "snapshot") => "delete the snapshot",
         (_, "clone" | "qemu" | "lxc") => "delete the new guest",
-        (Method::Put | Method::Post, "config") => "pve_undo with the audit id puts the former options back",
+        (Method::Put | Method::Post, "config") => {
+            "pve_undo with the audit id puts the former options back"
+        }
         (_, "template") => "no undo: clone the template back into a guest",
         (_, "migrate" | "relocate") => "migrate it back",
         (_, "vzdump") => "delete the new backup",

@@ -20,7 +20,9 @@ pub fn check(call: &Call<'_>) -> Result<()> {
     if let Some(below) = of_guest(template) {
         return guest_state(call, below);
     }
-    if template == "/nodes/{node}/storage/{storage}/content/{volume}" && call.method == Method::Delete {
+    if template == "/nodes/{node}/storage/{storage}/content/{volume}"
+        && call.method == Method::Delete
+    {
         return volume_state(call);
     }
     Ok(())
@@ -36,14 +38,20 @@ fn of_guest(template: &str) -> Option<&str> {
 fn guest_state(call: &Call<'_>, below: &str) -> Result<()> {
     let vmid = call.variable("vmid").unwrap_or_default();
     if call.variable("snapname") == Some("current") {
-        return Err(Error::new(Code::Conflict, "current is no snapshot but the present state of the guest")
-            .hint("pve_list_snapshots names the snapshots"));
+        return Err(Error::new(
+            Code::Conflict,
+            "current is no snapshot but the present state of the guest",
+        )
+        .hint("pve_list_snapshots names the snapshots"));
     }
     let Some(config) = call.config() else { return Ok(()) };
     if destroys(call, below) && loose::flag(config, "protection") {
-        return Err(Error::new(Code::Protected, format!("guest {vmid} is protected against removal"))
-            .hint("its owner turned protection on; it is turned off with pve_guest_config_set first")
-            .with("vmid", vmid));
+        return Err(Error::new(
+            Code::Protected,
+            format!("guest {vmid} is protected against removal"),
+        )
+        .hint("its owner turned protection on; it is turned off with pve_guest_config_set first")
+        .with("vmid", vmid));
     }
     locked(call, below, config, vmid)?;
     if below.is_empty() && call.method == Method::Delete {
@@ -72,26 +80,32 @@ fn destroys(call: &Call<'_>, below: &str) -> bool {
     match below {
         "" => call.method == Method::Delete,
         "/unlink" => true,
-        "/move_disk" | "/move_volume" => call.params.flag("delete") == Some(true) || call.params.has("target-vmid"),
-        "/config" => {
-            call.given("delete").any(|p| {
-                guest::destroys_volume(call, &p) || p.value.members().any(is_disk)
-            })
+        "/move_disk" | "/move_volume" => {
+            call.params.flag("delete") == Some(true) || call.params.has("target-vmid")
         }
+        "/config" => call
+            .given("delete")
+            .any(|p| guest::destroys_volume(call, &p) || p.value.members().any(is_disk)),
         _ => false,
     }
 }
 
 fn is_disk(option: &str) -> bool {
     let base = super::api::indexed(option).unwrap_or(option);
-    matches!(base, "ide" | "sata" | "scsi" | "virtio" | "mp" | "rootfs" | "efidisk" | "tpmstate" | "cdrom")
+    matches!(
+        base,
+        "ide" | "sata" | "scsi" | "virtio" | "mp" | "rootfs" | "efidisk" | "tpmstate" | "cdrom"
+    )
 }
 
 /// Calls that a lock does not stand against, or that only some locks do.
 fn locked(call: &Call<'_>, below: &str, config: &Value, vmid: &str) -> Result<()> {
     let Some(lock) = loose::str(config, "lock") else { return Ok(()) };
-    let free = below.starts_with("/firewall") || below.starts_with("/agent") || below == "/config" && call.params.members("delete").any(|d| d == "lock");
-    let wakes = matches!(below, "/status/start" | "/status/resume" | "/status/stop") && lock == "suspended";
+    let free = below.starts_with("/firewall")
+        || below.starts_with("/agent")
+        || below == "/config" && call.params.members("delete").any(|d| d == "lock");
+    let wakes =
+        matches!(below, "/status/start" | "/status/resume" | "/status/stop") && lock == "suspended";
     if free || wakes || call.params.flag("skiplock") == Some(true) {
         return Ok(());
     }
@@ -133,11 +147,12 @@ fn volume_state(call: &Call<'_>) -> Result<()> {
     };
     let path = ["nodes", node, "storage", storage, "content", volume];
     match call.facts.ask(&path, Params::new()) {
-        Ok(found) if loose::flag(found, "protected") => {
-            Err(Error::new(Code::Protected, format!("the volume {volume} is protected against removal"))
-                .hint("pve_backup_protect takes the protection off first")
-                .with("volume", volume))
-        }
+        Ok(found) if loose::flag(found, "protected") => Err(Error::new(
+            Code::Protected,
+            format!("the volume {volume} is protected against removal"),
+        )
+        .hint("pve_backup_protect takes the protection off first")
+        .with("volume", volume)),
         _ => Ok(()),
     }
 }

@@ -1,29 +1,29 @@
 //! What stands between a caller and the estate: classification, gate, approval, audit.
 
 pub mod api;
-pub mod undo;
-pub mod shown;
-pub mod redact;
-pub mod live;
-pub mod impact;
-pub mod gate;
-pub mod files;
-pub mod binding;
-pub mod audit;
 pub mod approval;
+pub mod audit;
+pub mod binding;
 pub mod class;
 pub mod conditions;
 pub mod facts;
+pub mod files;
 pub mod flags;
+pub mod gate;
 pub mod guests;
+pub mod impact;
 pub mod judge;
+pub mod live;
 pub mod lockout;
 pub mod nodes;
 pub mod normal;
 pub mod propstring;
+pub mod redact;
 pub mod rules;
+pub mod shown;
 #[cfg(test)]
 mod testing;
+pub mod undo;
 pub mod volume;
 
 pub use class::{Classification, classify};

@@ -1,97 +1,141 @@
-//! Masking on the way out: values that are secret by where they stand, and this
-//! server's own secrets wherever they occur inside other text.
+//! Secrets are masked at one place on the way out: by the name of the member
+//! that holds them, by their form inside text, and this server's own wherever
+//! they occur.
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 
-use super::api::API;
-use crate::{
-    Error,
-    config::Config,
-    pve::{ApiPath, Params},
-};
+use crate::{Error, config::Config, pve::ApiPath};
 
 /// What stands in place of a secret.
 pub const MASK: &str = "***";
 
-/// Names whose value is secret wherever they stand, folded: lower case, `_` as `-`.
-const SECRET_NAMES: [&str; 34] = [
-    "password", "new-password", "confirmation-password", "cipassword", "ssh-password", "passwd",
-    "secret", "client-secret", "client-key", "api-token", "ticket", "vncticket",
-    "csrfpreventiontoken", "private-key", "privatekey", "certkey", "encryption-key", "keyring",
-    "authkey", "otp", "totp", "tfa-challenge", "challenge", "recovery", "recovery-codes",
-    "eab-hmac-key", "authorization", "cookie", "set-cookie", "proxy-authorization",
-    "otel-headers", "x-api-key", "bind-password", "secret-access-key",
+/// Members that hold secrets wherever they occur (letters and digits only, lower case).
+const SECRET_MEMBERS: &[&str] = &[
+    "password",
+    "passwd",
+    "newpassword",
+    "confirmationpassword",
+    "cipassword",
+    "bindpassword",
+    "secret",
+    "clientkey",
+    "clientsecret",
+    "privatekey",
+    "encryptionkey",
+    "ticket",
+    "vncticket",
+    "csrfpreventiontoken",
+    "otp",
+    "totp",
+    "recovery",
+    "challenge",
+    "token",
+    "apitoken",
+    "authkey",
+    "keyring",
+    "header",
+    "headers",
+    "env",
+    "authorization",
+    "cookie",
+    "setcookie",
+    "eabhmackey",
+    "eabkid",
+    "pveauthcookie",
+    "secretkey",
+    "accesskey",
+    "passphrase",
+    "sharedsecret",
 ];
 
-/// Names that are secret on some paths only: the start of the path template, and the names there.
-const SECRET_THERE: [(&str, &[&str]); 14] = [
-    ("/access/users/{userid}/token", &["value"]),
-    ("/access/tfa", &["value", "id", "secret", "url"]),
-    ("/access/users", &["keys"]),
-    ("/access/domains", &["client-key", "password"]),
-    ("/cluster/acme/plugins", &["data"]),
-    ("/cluster/acme/account", &["eab-kid"]),
-    ("/cluster/sdn/dns", &["key"]),
-    ("/cluster/sdn/ipams", &["token"]),
-    ("/cluster/notifications", &["token", "secret", "header"]),
-    ("/cluster/metrics/server", &["token", "otel-headers"]),
-    ("/nodes/{node}/certificates", &["key"]),
-    ("/nodes/{node}/subscription", &["key"]),
-    ("/nodes/{node}/lxc", &["env", "password"]),
-    ("/nodes/{node}/ceph", &["key"]),
+/// Members that hold secrets below certain paths only: elsewhere the same name
+/// is harmless (`key` names an option in pending changes).
+const SECRET_BELOW: &[(&str, &[&str])] = &[
+    ("/cluster/sdn", &["key", "token"]),
+    ("/cluster/acme", &["data", "key"]),
+    ("/cluster/notifications", &["secret", "header", "token", "password"]),
+    ("/cluster/metrics", &["token", "header"]),
+    ("/cluster/config/join", &["nodelist", "totem", "fingerprint", "pvefp"]),
+    ("/access/tfa", &["value", "secret", "keys", "url", "id"]),
+    ("/access/users", &["keys", "value"]),
+    ("/access/ticket", &["ticket"]),
+    ("/access/domains", &["password", "clientkey", "certkey"]),
+    ("/storage", &["keyring", "password", "encryptionkey"]),
 ];
 
-/// Masks secrets in results, error texts, logs and records.
-#[derive(Debug)]
+/// Masks secrets in answers, errors, logs and records.
+#[derive(Debug, Default)]
 pub struct Redactor {
-    secrets: Vec<SecretString>,
+    own: Vec<SecretString>,
 }
 
 impl Redactor {
-    /// From the secrets of a configuration.
+    /// One that knows this server's own secrets.
     #[must_use]
     pub fn new(config: &Config) -> Self {
-        let secrets = config.token.iter().map(|t| t.secret.clone());
-        let secrets = secrets.chain(config.http.token.clone());
-        Self { secrets: secrets.filter(|s| s.expose_secret().len() >= 8).collect() }
+        let own = config.token.iter().map(|t| t.secret.clone()).chain(config.http.token.clone());
+        // What is too short to be told from ordinary text is not searched for.
+        Self { own: own.filter(|s| s.expose_secret().len() >= 8).collect() }
     }
 
-    /// Text without secrets; `None` when it had none.
-    #[must_use]
-    pub fn text(&self, text: &str) -> Option<String> {
-        let mut found = None::<String>;
-        for secret in &self.secrets {
-            let secret = secret.expose_secret();
-            for form in [secret.to_owned(), secret.to_uppercase(), secret.to_lowercase()] {
-                let now = found.as_deref().unwrap_or(text);
-                if now.contains(&form) {
-                    found = Some(now.replace(&form, MASK));
+    /// Masks an answer or parameters; `path` is where they come from or go to.
+    pub fn value(&self, path: Option<&ApiPath>, value: &mut Value) {
+        let path = path.map_or("", ApiPath::as_str);
+        self.walk(path, value);
+    }
+
+    fn walk(&self, path: &str, value: &mut Value) {
+        match value {
+            Value::String(s) => {
+                if let Some(masked) = self.text(s) {
+                    *s = masked;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|v| self.walk(path, v)),
+            Value::Object(map) => self.members(path, map),
+            _ => {}
+        }
+    }
+
+    fn members(&self, path: &str, map: &mut Map<String, Value>) {
+        for (name, value) in map.iter_mut() {
+            if is_secret(path, name) && holds_something(value) {
+                *value = MASK.into();
+            } else {
+                self.walk(path, value);
+            }
+        }
+        // Rows of pending changes name the option beside its value.
+        let named = map.get("key").and_then(Value::as_str).is_some_and(|k| is_secret(path, k));
+        if named {
+            for name in ["value", "pending", "now", "after_restart"] {
+                if let Some(value) = map.get_mut(name)
+                    && holds_something(value)
+                {
+                    *value = MASK.into();
                 }
             }
         }
-        for mask in [private_keys, credentials] {
-            let now = found.as_deref().unwrap_or(text);
-            if let Some(masked) = mask(now) {
+    }
+
+    /// Masks inside a text; `None` where nothing was found.
+    #[must_use]
+    pub fn text(&self, text: &str) -> Option<String> {
+        let mut found: Option<String> = None;
+        for secret in &self.own {
+            let current = found.as_deref().unwrap_or(text);
+            if let Some(masked) = replace(current, secret.expose_secret()) {
+                found = Some(masked);
+            }
+        }
+        for form in [private_keys, tickets, api_tokens, assignments] {
+            let current = found.as_deref().unwrap_or(text);
+            if let Some(masked) = form(current) {
                 found = Some(masked);
             }
         }
         found
-    }
-
-    /// Masks inside a value, in place: by the names of members, and inside texts.
-    pub fn value(&self, value: &mut Value) {
-        self.walk(value, &[]);
-    }
-
-    /// Masks inside what a call answered, in place; some names are secret on some paths only.
-    pub fn answer(&self, path: &ApiPath, value: &mut Value) {
-        let template = template_of(path);
-        if template.starts_with("/cluster/config/join") || template.ends_with("/cloudinit/dump") {
-            self.all(value, template.ends_with("/dump"));
-            return;
-        }
-        self.walk(value, &names_there(template));
     }
 
     /// Masks inside an error, in place.
@@ -101,151 +145,181 @@ impl Redactor {
                 *text = masked;
             }
         }
-        for value in error.details.values_mut() {
-            self.value(value);
-        }
-    }
-
-    /// Parameters as they may be shown and recorded.
-    #[must_use]
-    pub fn params(&self, path: &ApiPath, params: &Params) -> Value {
-        let mut value = params.to_json();
-        self.walk(&mut value, &names_there(template_of(path)));
-        value
-    }
-
-    fn walk(&self, value: &mut Value, there: &[&str]) {
-        match value {
-            Value::String(text) => {
-                if let Some(masked) = self.text(text) {
-                    *text = masked;
-                }
-            }
-            Value::Array(items) => items.iter_mut().for_each(|v| self.walk(v, there)),
-            Value::Object(map) => self.object(map, there),
-            _ => {}
-        }
-    }
-
-    fn object(&self, map: &mut Map<String, Value>, there: &[&str]) {
-        // Rows of pending changes name their option in `key`.
-        let row_of_secret = map
-            .get("key")
-            .and_then(Value::as_str)
-            .is_some_and(|key| is_secret(key, there) && (map.contains_key("value") || map.contains_key("pending")));
-        for (name, value) in map.iter_mut() {
-            let of_row = row_of_secret && matches!(name.as_str(), "value" | "pending");
-            let of_name = is_secret(name, there) && !(name == "key" && row_of_secret);
-            if (of_row || of_name) && !value.is_null() && !value.is_boolean() {
-                cover(value);
+        for (name, value) in error.details.iter_mut() {
+            if is_secret("", name) && holds_something(value) {
+                *value = MASK.into();
             } else {
-                self.walk(value, there);
+                self.walk("", value);
             }
-        }
-    }
-
-    /// Masks every text; of cloud-init data only the lines that hold a password.
-    fn all(&self, value: &mut Value, cloudinit: bool) {
-        match value {
-            Value::String(text) if cloudinit => {
-                let lines: Vec<String> = text.lines().map(cloudinit_line).collect();
-                *text = lines.join("\n");
-                self.walk(value, &[]);
-            }
-            Value::String(text) => MASK.clone_into(text),
-            Value::Array(items) => items.iter_mut().for_each(|v| self.all(v, cloudinit)),
-            Value::Object(map) => map.values_mut().for_each(|v| self.all(v, cloudinit)),
-            _ => {}
         }
     }
 }
 
-fn cover(value: &mut Value) {
+/// Whether a member holds something that could be a secret: a switch and an
+/// absent value are none.
+fn holds_something(value: &Value) -> bool {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(cover),
-        other => *other = MASK.into(),
+        Value::Null | Value::Bool(_) => false,
+        Value::String(s) => !s.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        Value::Number(_) => true,
     }
 }
 
-fn template_of(path: &ApiPath) -> &str {
-    API.find(path).map_or(path.as_str(), |endpoint| endpoint.template)
-}
-
-fn names_there(template: &str) -> Vec<&'static str> {
-    SECRET_THERE
-        .iter()
-        .filter(|(start, _)| template.starts_with(start))
-        .flat_map(|(_, names)| names.iter().copied())
-        .collect()
-}
-
-fn is_secret(name: &str, there: &[&str]) -> bool {
-    let folded = name.to_ascii_lowercase().replace('_', "-");
-    SECRET_NAMES.contains(&folded.as_str()) || there.contains(&folded.as_str())
-}
-
-/// A line of cloud-init user data without the password that it may hold.
-fn cloudinit_line(line: &str) -> String {
-    match line.split_once(':') {
-        Some((key, _)) if key.trim().trim_start_matches("- ").contains("passw") => {
-            format!("{key}: {MASK}")
-        }
-        _ => line.to_owned(),
+/// Whether a member of this name holds a secret in answers of this path.
+#[must_use]
+pub fn is_secret(path: &str, name: &str) -> bool {
+    let plain: String =
+        name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+    if SECRET_MEMBERS.contains(&plain.as_str()) {
+        return true;
     }
+    let below = |root: &str| {
+        path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let node = path.split('/').nth(1) == Some("nodes");
+    let kind = path.split('/').nth(3).unwrap_or_default();
+    if node && plain == "key" && matches!(kind, "certificates" | "subscription") {
+        return true;
+    }
+    SECRET_BELOW.iter().any(|(root, names)| below(root) && names.contains(&plain.as_str()))
 }
 
-/// Covers PEM private keys.
-fn private_keys(text: &str) -> Option<String> {
-    const BEGIN: &str = "-----BEGIN ";
-    const LABEL: &str = "PRIVATE KEY-----";
-    if !text.contains(LABEL) {
+/// Every occurrence of a secret, in any case.
+fn replace(text: &str, secret: &str) -> Option<String> {
+    let (lower, wanted) = (text.to_ascii_lowercase(), secret.to_ascii_lowercase());
+    let mut out = String::new();
+    let mut from = 0;
+    while let Some(at) = lower.get(from..).and_then(|rest| rest.find(&wanted)) {
+        out.push_str(text.get(from..from + at)?);
+        out.push_str(MASK);
+        from += at + wanted.len();
+    }
+    if from == 0 {
         return None;
     }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find(BEGIN) {
-        let (before, from) = rest.split_at(start);
-        out.push_str(before);
-        let Some(head) = from.find(LABEL).filter(|at| !from.get(..*at).unwrap_or_default().contains('\n'))
-        else {
-            out.push_str(BEGIN);
-            rest = from.get(BEGIN.len()..).unwrap_or_default();
-            continue;
-        };
-        out.push_str(MASK);
-        let body = from.get(head + LABEL.len()..).unwrap_or_default();
-        // A key that is cut off is covered to its end.
-        rest = body.find(LABEL).and_then(|end| body.get(end + LABEL.len()..)).unwrap_or_default();
-    }
-    out.push_str(rest);
+    out.push_str(text.get(from..)?);
     Some(out)
 }
 
-/// What announces a credential inside a text, and it runs to the next blank or quote.
-const ANNOUNCED: [&str; 6] =
-    ["pveapitoken=", "pveapitoken ", "pveauthcookie=", "csrfpreventiontoken: ", "authorization: bearer ", "authorization: basic "];
-
-/// Covers credentials of HTTP headers.
-fn credentials(text: &str) -> Option<String> {
-    let mut found = None::<String>;
-    for announced in ANNOUNCED {
-        let now = found.as_deref().unwrap_or(text);
-        let lower = now.to_ascii_lowercase();
-        if !lower.contains(announced) {
+/// PEM private keys, to their end or the end of the text.
+fn private_keys(text: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut rest = text;
+    let mut found = false;
+    while let Some(start) = rest.find("-----BEGIN ") {
+        let head = rest.get(start..)?;
+        let title = head.lines().next().unwrap_or_default();
+        if !title.contains("PRIVATE KEY") {
+            let end = start + "-----BEGIN ".len();
+            out.push_str(rest.get(..end)?);
+            rest = rest.get(end..)?;
             continue;
         }
-        let (mut out, mut at) = (String::with_capacity(now.len()), 0);
-        while let Some(start) = lower.get(at..).and_then(|l| l.find(announced)).map(|i| at + i + announced.len()) {
-            out.push_str(now.get(at..start).unwrap_or_default());
-            let rest = now.get(start..).unwrap_or_default();
-            let end = rest.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ';' | ',')).unwrap_or(rest.len());
-            out.push_str(MASK);
-            at = start + end;
-        }
-        out.push_str(now.get(at..).unwrap_or_default());
-        found = Some(out);
+        found = true;
+        out.push_str(rest.get(..start)?);
+        out.push_str(MASK);
+        let end = head.find("-----END ").map_or(head.len(), |at| {
+            let tail = head.get(at + 9..).unwrap_or_default();
+            at + 9 + tail.find("-----").map_or(tail.len(), |n| n + 5)
+        });
+        rest = head.get(end..)?;
     }
-    found
+    out.push_str(rest);
+    found.then_some(out)
+}
+
+/// Tickets of Proxmox: `PVE:user@realm:HEX::base64`, `PVEVNC:…` and others.
+fn tickets(text: &str) -> Option<String> {
+    mask_words(text, |word| {
+        let head = word.split(':').next()?;
+        let known = ["PVE", "PVEVNC", "PVEADM", "PMG", "PBS"].contains(&head);
+        (known && word.contains("::")).then(|| format!("{head}:{MASK}"))
+    })
+}
+
+/// `user@realm!name=SECRET` and `PVEAPIToken=…`.
+fn api_tokens(text: &str) -> Option<String> {
+    mask_words(text, |word| {
+        let (id, secret) = word.rsplit_once(['=', ':'])?;
+        let is_id = id.contains('@') && id.contains('!');
+        let uuid = secret.len() == 36 && secret.bytes().filter(|b| *b == b'-').count() == 4;
+        (is_id && uuid).then(|| format!("{id}={MASK}"))
+    })
+}
+
+/// `password=…` and its like inside property strings, command lines and URLs.
+fn assignments(text: &str) -> Option<String> {
+    const NAMES: &[&str] = &[
+        "password",
+        "passwd",
+        "secret",
+        "pveauthcookie",
+        "csrfpreventiontoken",
+        "encryption-key",
+        "client-key",
+        "api-token",
+        "token-secret",
+    ];
+    let lower = text.to_ascii_lowercase();
+    let mut out = String::new();
+    let mut done = 0;
+    let mut from = 0;
+    while let Some(at) = lower.get(from..).and_then(|r| r.find(['=', ':'])).map(|n| n + from) {
+        from = at + 1;
+        let name_start = lower
+            .get(..at)?
+            .rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'))
+            .map_or(0, |n| {
+                n + lower.get(n..).and_then(|r| r.chars().next()).map_or(1, char::len_utf8)
+            });
+        let name = lower.get(name_start..at)?.replace('_', "-");
+        if !NAMES.contains(&name.as_str()) {
+            continue;
+        }
+        // After a colon only what follows at once or after one blank is a value.
+        let mut start = at + 1;
+        if lower.get(start..).is_some_and(|r| r.starts_with(' '))
+            && lower.as_bytes().get(at) == Some(&b':')
+        {
+            start += 1;
+        }
+        let tail = lower.get(start..)?;
+        let end =
+            start + tail.find([',', ';', ' ', '&', '"', '\'', '\n', '\t']).unwrap_or(tail.len());
+        if end > start && start >= done {
+            out.push_str(text.get(done..start)?);
+            out.push_str(MASK);
+            done = end;
+            from = end;
+        }
+    }
+    if done == 0 {
+        return None;
+    }
+    out.push_str(text.get(done..)?);
+    Some(out)
+}
+
+/// Applies a rule to each word; `None` where it held for none.
+fn mask_words(text: &str, rule: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let ends =
+        |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ';' | '<' | '>' | '(' | ')');
+    let mut out = String::new();
+    let mut found = false;
+    for piece in text.split_inclusive(ends) {
+        let word = piece.trim_end_matches(ends);
+        match rule(word) {
+            Some(masked) => {
+                found = true;
+                out.push_str(&masked);
+                out.push_str(piece.get(word.len()..)?);
+            }
+            None => out.push_str(piece),
+        }
+    }
+    found.then_some(out)
 }
 
 #[cfg(test)]
@@ -253,62 +327,95 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::safety::testing::config;
 
     fn redactor() -> Redactor {
-        Redactor::new(&config())
-    }
-
-    fn answered(path: &str, mut value: Value) -> Value {
-        redactor().answer(&ApiPath::parse(path).unwrap(), &mut value);
-        value
+        Redactor { own: vec!["0b1c2d3e-aaaa-4bbb-8ccc-123456789abc".to_owned().into()] }
     }
 
     #[test]
-    fn secrets_are_masked_where_they_stand() {
-        for (path, given, want) in [
-            ("/access/users/a@pve/token/t", json!({"full-tokenid": "a@pve!t", "value": "s3cret-value"}),
-                json!({"full-tokenid": "a@pve!t", "value": "***"})),
-            ("/access/ticket", json!({"ticket": "PVE:x", "CSRFPreventionToken": "y", "username": "a"}),
-                json!({"ticket": "***", "CSRFPreventionToken": "***", "username": "a"})),
-            ("/storage", json!([{"storage": "s", "encryption-key": "k", "password": "p"}]),
-                json!([{"storage": "s", "encryption-key": "***", "password": "***"}])),
-            ("/cluster/acme/plugins/x", json!({"data": "API_KEY=1", "api": "cf"}), json!({"data": "***", "api": "cf"})),
-            ("/cluster/notifications/endpoints/webhook", json!({"secret": ["name=a,value=Yg=="], "header": ["name=X,value=Yg=="]}),
-                json!({"secret": ["***"], "header": ["***"]})),
-            ("/cluster/sdn/dns/d", json!({"key": "k", "url": "u"}), json!({"key": "***", "url": "u"})),
-            ("/nodes/n/qemu/100/config", json!({"cipassword": "x", "name": "web"}), json!({"cipassword": "***", "name": "web"})),
-            ("/nodes/n/qemu/100/pending", json!([{"key": "cipassword", "value": "x"}, {"key": "cores", "value": 2}]),
-                json!([{"key": "cipassword", "value": "***"}, {"key": "cores", "value": 2}])),
-            ("/nodes/n/lxc/200/config", json!({"env": "A=1", "hostname": "h"}), json!({"env": "***", "hostname": "h"})),
-            ("/cluster/config/join", json!({"nodelist": [{"pve_fp": "AA"}], "n": 1}), json!({"nodelist": [{"pve_fp": "***"}], "n": 1})),
-            ("/nodes/n/qemu/100/cloudinit/dump", json!("user: a\npassword: $5$x\nchpasswd:\n  x"),
-                json!("user: a\npassword: ***\nchpasswd: ***\n  x")),
-            ("/nodes/n/tasks/U/log", json!([{"n": 1, "t": "key: -----BEGIN RSA PRIVATE KEY-----\nAB\n-----END RSA PRIVATE KEY----- end"}]),
-                json!([{"n": 1, "t": "key: *** end"}])),
-            ("/version", json!({"x": "Authorization: PVEAPIToken=a@pve!t=uuid-x, ok"}), json!({"x": "Authorization: PVEAPIToken=***, ok"})),
-            ("/version", json!({"a": "at 5ec7e7aa-0000-4000-8000-00000000beef."}), json!({"a": "at ***."})),
-            ("/version", json!({"a": "at 5EC7E7AA-0000-4000-8000-00000000BEEF."}), json!({"a": "at ***."})),
-            ("/version", json!({"password": null, "key": "k"}), json!({"password": null, "key": "k"})),
+    fn secrets_inside_text() {
+        for (text, want) in [
+            ("nothing here: all is well", "nothing here: all is well"),
+            ("got 0b1c2d3e-aaaa-4bbb-8ccc-123456789abc!", "got ***!"),
+            ("got 0B1C2D3E-AAAA-4BBB-8CCC-123456789ABC", "got ***"),
+            (
+                "PVEAPIToken=a@pve!x=11111111-2222-4333-8444-555555555555 ok",
+                "PVEAPIToken=a@pve!x=*** ok",
+            ),
+            ("a@pve!x=11111111-2222-4333-8444-555555555555", "a@pve!x=***"),
+            ("dir,password=hunter2,x=1", "dir,password=***,x=1"),
+            ("Password: hunter2\nnext", "Password: ***\nnext"),
+            ("cookie PVEAuthCookie=PVE%3Aroot; x", "cookie PVEAuthCookie=***; x"),
+            ("ticket PVE:root@pam:6B0C::c2lnbmF0dXJl end", "ticket PVE:*** end"),
+            (
+                "k -----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY----- z",
+                "k *** z",
+            ),
+            (
+                "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----",
+                "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----",
+            ),
+            ("-----BEGIN RSA PRIVATE KEY-----\nabc", "***"),
+            ("ö password=ä,ü", "ö password=***,ü"),
         ] {
-            assert_eq!(answered(path, given), want, "{path}");
+            let got = redactor().text(text).unwrap_or_else(|| text.to_owned());
+            assert_eq!(got, want, "{text}");
         }
     }
 
     #[test]
-    fn parameters_and_errors_are_masked() {
-        let params = Params::new().with("password", "x").with("data", "y").with("id", "p");
-        let path = ApiPath::parse("/cluster/acme/plugins").unwrap();
-        assert_eq!(redactor().params(&path, &params), json!({"password": "***", "data": "***", "id": "p"}));
-        let mut error = Error::internal("with 5ec7e7aa-0000-4000-8000-00000000beef").with("ticket", "t");
-        redactor().error(&mut error);
-        assert_eq!((error.message.as_str(), &error.details["ticket"]), ("with ***", &json!("t")));
-    }
-
-    #[test]
-    fn a_key_that_is_cut_off_is_covered_to_its_end() {
-        let text = redactor().text("a -----BEGIN PRIVATE KEY-----\nMIIE").unwrap();
-        assert_eq!(text, "a ***");
-        assert_eq!(redactor().text("-----BEGIN CERTIFICATE-----\nx"), None);
+    fn secrets_by_the_name_of_their_member() {
+        let path = |p: &str| ApiPath::parse(p).unwrap();
+        for (at, mut given, want) in [
+            (
+                "/storage/x",
+                json!({"password": "p", "encryption-key": "k", "path": "/x"}),
+                json!({"password": "***", "encryption-key": "***", "path": "/x"}),
+            ),
+            (
+                "/nodes/a/qemu/100/pending",
+                json!([{"key": "cores", "value": 2}]),
+                json!([{"key": "cores", "value": 2}]),
+            ),
+            (
+                "/nodes/a/qemu/100/pending",
+                json!([{"key": "cipassword", "value": "x", "pending": "y"}]),
+                json!([{"key": "cipassword", "value": "***", "pending": "***"}]),
+            ),
+            ("/cluster/sdn/dns/d", json!({"key": "abc"}), json!({"key": "***"})),
+            (
+                "/nodes/a/subscription",
+                json!({"key": "pve4p-1", "status": "active"}),
+                json!({"key": "***", "status": "active"}),
+            ),
+            (
+                "/nodes/a/lxc/200/config",
+                json!({"env": "A=1", "hostname": "x"}),
+                json!({"env": "***", "hostname": "x"}),
+            ),
+            (
+                "/access/users/a@pve/token/t",
+                json!({"value": "s", "full-tokenid": "a@pve!t"}),
+                json!({"value": "***", "full-tokenid": "a@pve!t"}),
+            ),
+            (
+                "/cluster/acme/plugins/p",
+                json!({"data": "X=1", "api": "cf"}),
+                json!({"data": "***", "api": "cf"}),
+            ),
+            (
+                "/cluster/metrics/server/m",
+                json!({"token": "t", "server": "s"}),
+                json!({"token": "***", "server": "s"}),
+            ),
+            (
+                "/version",
+                json!({"token": null, "password": "", "secret": true}),
+                json!({"token": null, "password": "", "secret": true}),
+            ),
+        ] {
+            redactor().value(Some(&path(at)), &mut given);
+            assert_eq!(given, want, "{at}");
+        }
     }
 }

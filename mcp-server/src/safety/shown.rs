@@ -90,7 +90,12 @@ mod tests {
         }
         let long = format!("{}{}", "a".repeat(500), "b".repeat(500));
         let shown = quoted(&long);
-        assert!(shown.starts_with("\"aaa") && shown.ends_with("bbb\"") && shown.contains("840 characters left out of 1000"), "{shown}");
+        assert!(
+            shown.starts_with("\"aaa")
+                && shown.ends_with("bbb\"")
+                && shown.contains("840 characters left out of 1000"),
+            "{shown}"
+        );
         assert_eq!(shown.lines().count(), 1);
     }
 }
