@@ -32,6 +32,19 @@ pub struct Classification {
 }
 
 impl Classification {
+    /// A read without a rule.
+    pub(super) fn none() -> Self {
+        Self {
+            class: Class::Read,
+            never: None,
+            categories: BTreeSet::new(),
+            reasons: Vec::new(),
+            may_cut_access: false,
+            template: None,
+            params: Ok(Params::new()),
+        }
+    }
+
     /// The class as it is told: `NEVER` for what is never sent.
     #[must_use]
     pub fn class_text(&self) -> &'static str {
@@ -134,13 +147,9 @@ const NEVER_NAMES: [&str; 17] = [
 pub fn classify(op: &Operation, facts: &Facts) -> Classification {
     let endpoint = API.find(&op.path);
     let mut found = Classification {
-        class: Class::Read,
-        never: None,
-        categories: BTreeSet::new(),
-        reasons: Vec::new(),
-        may_cut_access: false,
         template: endpoint.map(|e| e.template),
         params: Ok(op.params.clone()),
+        ..Classification::none()
     };
     let known = endpoint.and_then(|e| e.action(op.method).map(|a| (e, a)));
     let Some((endpoint, action)) = known else {
