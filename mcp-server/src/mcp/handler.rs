@@ -120,7 +120,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if let Err(error) = tools::find(&self.app, &request.name) {
-            let data = json!({"hint": error.hint});
+            let data = json!({"hint": error.advice()});
             return Err(ErrorData::invalid_params(error.message, Some(data)));
         }
         let session = McpSession::new(&request, &context, self.sealer.clone());
