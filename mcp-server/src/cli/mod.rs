@@ -47,17 +47,20 @@ struct Cli {
     command: Option<Command>,
 }
 
+/// The heading in `--help` of what every command takes.
+const COMMON: &str = "Common options";
+
 /// What every command takes.
 #[derive(Debug, Clone, Args)]
 pub struct Global {
     /// The configuration directory (PROXMOX_MCP_CONFIG_DIR)
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = COMMON)]
     config_dir: Option<PathBuf>,
     /// Sets a variable for this run; wins over the environment and .env
-    #[arg(long = "set", global = true, value_name = "NAME=VALUE")]
+    #[arg(long = "set", global = true, value_name = "NAME=VALUE", help_heading = COMMON)]
     set: Vec<String>,
     /// Print the structured answer as JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = COMMON)]
     json: bool,
 }
 

@@ -44,6 +44,11 @@ impl Failure {
         Self::new(403, format!("Permission check failed{detail}"))
     }
 
+    /// 403 with a text of its own.
+    pub(crate) fn forbidden_as(text: &str) -> Self {
+        Self::new(403, text)
+    }
+
     /// 401 without a body.
     pub(crate) fn unauthorized(reason: &str) -> Self {
         Self { bare: true, ..Self::new(401, reason) }

@@ -35,7 +35,7 @@ pub(crate) struct Incoming<'a> {
 pub(crate) fn seen(head: &Head) -> Seen {
     Seen {
         method: head.method.clone(),
-        target: head.target.clone(),
+        target: String::from_utf8_lossy(&path::bytes(&head.target)).into_owned(),
         path: path::readable(&head.target),
         headers: head.headers.clone(),
         ..Seen::default()
@@ -96,7 +96,7 @@ fn route(
             Response::text(500, &text, "text/html", &text)
         }
     })?;
-    let Target::Api { format, path, query } = target else {
+    let Target::Api { format, path, query, absolute } = target else {
         return apidoc::serve(&head.method);
     };
 
@@ -119,6 +119,11 @@ fn route(
         return Err(plain(501, &format!("no formatter for uri {path}, {format}")));
     }
     let login = login::check(state, head, &path)?;
+    // What has to be sent on to a worker cannot be a whole URL.
+    let sent_on = || schema::find(&head.method, &path::segments(&path)).is_some_and(|(e, _)| e.protected);
+    if absolute && sent_on() {
+        return Err(plain(400, "invalid proxy uri"));
+    }
     let result = perform(state, &login, &head.method, &path, data, now_ms);
     Ok(match result {
         Ok(reply) => render::reply(&format, &path, reply),
@@ -136,7 +141,7 @@ pub(crate) fn perform(
     now_ms: i64,
 ) -> Result<Reply, Failure> {
     state.settle(now_ms);
-    let segments = path::segments(path)?;
+    let segments = path::segments(path);
     let missing = || Failure::not_implemented(method, path);
     let (endpoint, vars) = schema::find(method, &segments).ok_or_else(missing)?;
     let handler = endpoint.handler.ok_or_else(missing)?;
@@ -155,7 +160,7 @@ pub(crate) fn perform(
     if login.is_anonymous() && !endpoint.open_to_world() {
         return Err(Failure::unauthorized("No ticket"));
     }
-    permit::check(state, login, endpoint, method, &data)?;
+    permit::check(state, login, endpoint, &data)?;
     if endpoint.proxied
         && let Some(node) = data.get("node").map(params::text)
     {

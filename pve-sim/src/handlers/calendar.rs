@@ -68,7 +68,10 @@ pub(crate) fn parse(text: &str) -> Result<Event, String> {
     let mut rest = trimmed;
     if rest.starts_with(|c: char| c.is_ascii_alphabetic()) {
         match weekdays(rest) {
-            None => return fail(rest, "Context(\"weekday\")"),
+            None => {
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+                return fail(rest.get(..end).unwrap_or(rest), "Context(\"weekday\")");
+            }
             Some((days, left)) => {
                 event.days = days;
                 rest = left;
