@@ -6,7 +6,7 @@ mod binaries;
 mod estate;
 mod server;
 
-pub use arguments::{least, listed, name, plausible};
+pub use arguments::{call_least, least, listed, name, plausible};
 pub use binaries::{built, repository};
 pub use estate::Estate;
 pub use server::{LATEST, LEGACY, LIMIT, Server, initialize, new_era};

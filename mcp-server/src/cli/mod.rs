@@ -1,5 +1,7 @@
 //! The command line: one file a command; arguments in, text and exit codes out.
 
+mod approve;
+mod audit;
 mod call;
 mod check;
 mod config;
@@ -129,6 +131,10 @@ enum Command {
     Tools(tools::Tools),
     /// Call any tool
     Call(call::Call),
+    /// What waits for a person: shows it whole, and takes yes or no
+    Approve(approve::Approve),
+    /// The audit log: tail, search, verify
+    Audit(audit::Audit),
 }
 
 /// Runs the program.
@@ -175,6 +181,8 @@ impl Cli {
             Some(Command::Check(c)) => c.run(global),
             Some(Command::Tools(c)) => c.run(global),
             Some(Command::Call(c)) => c.run(global),
+            Some(Command::Approve(c)) => c.run(global),
+            Some(Command::Audit(c)) => c.run(global),
         }
     }
 }
