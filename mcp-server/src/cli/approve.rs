@@ -38,9 +38,12 @@ impl Approve {
         if let Some(id) = &self.id {
             waiting.retain(|r| r.id == *id);
             if waiting.is_empty() {
-                return Err(Error::new(Code::NotFound, format!("nothing with the id {id:?} waits"))
-                    .hint("`proxmox-mcp approve` lists what waits; a request waits for 10 minutes")
-                    .into());
+                return Err(Error::new(
+                    Code::NotFound,
+                    format!("nothing with the id {id:?} waits"),
+                )
+                .hint("`proxmox-mcp approve` lists what waits; a request waits for 10 minutes")
+                .into());
             }
         }
         let out = global.out();
@@ -60,9 +63,12 @@ impl Approve {
             out.text(&shown(request))?;
         }
         if !io::stdin().is_terminal() {
-            return Err(Error::new(Code::ApprovalRequired, "only a person at a terminal can answer")
-                .hint("run `proxmox-mcp approve` in a terminal of your own, not through a program")
-                .into());
+            return Err(Error::new(
+                Code::ApprovalRequired,
+                "only a person at a terminal can answer",
+            )
+            .hint("run `proxmox-mcp approve` in a terminal of your own, not through a program")
+            .into());
         }
         for request in waiting {
             answer(&approvals, &request)?;

@@ -36,7 +36,9 @@ enum What {
         limit: usize,
     },
     /// Records that fit, newest first
-    #[command(after_help = "Example:\n  proxmox-mcp audit search --since 2026-11-30T00:00:00Z --class CRITICAL")]
+    #[command(
+        after_help = "Example:\n  proxmox-mcp audit search --since 2026-11-30T00:00:00Z --class CRITICAL"
+    )]
     Search(Search),
     /// Whether the chain of records is whole; exit 1 when it is not
     #[command(after_help = "Example:\n  proxmox-mcp audit verify")]
@@ -87,7 +89,8 @@ impl Audit {
                     "whole": whole, "records": report.records, "faults": faults,
                     "file": path.display().to_string(),
                 });
-                let heading = if whole { "the audit log is whole" } else { "the audit log is NOT whole" };
+                let heading =
+                    if whole { "the audit log is whole" } else { "the audit log is NOT whole" };
                 show::answer(out, &Answer::new(value).heading(heading))?;
                 return Ok(if whole { Exit::Well } else { Exit::Failed });
             }

@@ -3,11 +3,13 @@
 use serde_json::Value;
 
 use super::{
-    Method,
+    Facts, Method, Operation, State,
+    api::API,
+    binding::call_of,
     conditions::{Call, restore},
     shown::quoted,
 };
-use crate::pve::{Params, Vmid, loose, params::split_list};
+use crate::pve::{ApiPath, Params, Vmid, loose, params::split_list};
 
 /// What hangs on the object, one line each. A part that cannot be seen is said to be unknown.
 #[must_use]
@@ -20,6 +22,8 @@ pub fn lines(call: &Call<'_>) -> Vec<String> {
         || template.ends_with("all") && template.starts_with("/nodes/{node}/")
     {
         of_node(call, &mut out);
+    } else if template == "/storage/{storage}" {
+        of_storage(call, &mut out);
     } else if template == "/nodes/{node}/network" {
         out.push("applies, or takes back, every change that is staged for the node's network: pve_list_interfaces shows them".to_owned());
     }
@@ -157,6 +161,74 @@ fn backs_up(job: &Value, vmid: &str, pool: Option<&str>) -> bool {
     names("vmid")
         || (loose::flag(job, "all") && !names("exclude"))
         || loose::str(job, "pool").is_some_and(|p| Some(p) == pool)
+}
+
+/// What hangs on the object of an operation, asked of `state`.
+pub async fn of(op: &Operation, state: &impl State) -> Vec<String> {
+    let mut facts = Facts::default();
+    facts
+        .settle(state, |facts| {
+            call_of(op, &op.params, facts).as_ref().map(lines).unwrap_or_default()
+        })
+        .await
+}
+
+/// What comes nearest to undoing a call of which no former state is kept.
+#[must_use]
+pub fn nearest(method: Method, path: &ApiPath) -> &'static str {
+    undo_hint(method, API.find(path).map_or("", |e| e.template))
+}
+
+fn of_storage(call: &Call<'_>, out: &mut Vec<String>) {
+    let storage = call.variable("storage").unwrap_or_default();
+    let resources =
+        call.facts.ask(&["cluster", "resources"], Params::new().with("type", "storage"));
+    let places: Vec<&Value> = resources
+        .map(loose::rows)
+        .unwrap_or_default()
+        .iter()
+        .filter(|r| loose::str(r, "storage") == Some(storage))
+        .collect();
+    if places.is_empty() {
+        out.push("what is on it: cannot be seen".to_owned());
+    }
+    let shared = places.iter().any(|r| loose::flag(r, "shared"));
+    let (mut guests, mut backups) = (std::collections::BTreeSet::new(), 0_usize);
+    for place in places.iter().take(if shared { 1 } else { usize::MAX }) {
+        let Some(node) = loose::str(place, "node") else { continue };
+        match list(call, &["nodes", node, "storage", storage, "content"]) {
+            Some(rows) => {
+                for row in rows {
+                    match loose::str(row, "content") {
+                        Some("backup") => backups += 1,
+                        Some("images" | "rootdir") => guests.extend(loose::uint(row, "vmid")),
+                        _ => {}
+                    }
+                }
+            }
+            None => out.push(format!("what is on it on {}: cannot be seen", quoted(node))),
+        }
+    }
+    if !guests.is_empty() {
+        let ids: Vec<String> = guests.iter().map(ToString::to_string).collect();
+        out.push(format!("disks of {} guests: {}", ids.len(), ids.join(", ")));
+    }
+    if backups > 0 {
+        out.push(format!("{backups} backups are on it"));
+    }
+    match list(call, &["cluster", "backup"]) {
+        Some(rows) => {
+            let jobs: Vec<String> = rows
+                .iter()
+                .filter(|job| loose::str(job, "storage") == Some(storage))
+                .filter_map(|job| loose::text(job, "id"))
+                .collect();
+            if !jobs.is_empty() {
+                out.push(format!("backup jobs write to it: {}", jobs.join(", ")));
+            }
+        }
+        None => out.push("backup jobs: cannot be seen".to_owned()),
+    }
 }
 
 /// How to undo a change, or that there is no undo.

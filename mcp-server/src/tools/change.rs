@@ -173,7 +173,6 @@ impl Ctx<'_> {
             confirm: asked.confirm.as_deref(),
             approval_code: asked.approval_code.as_deref(),
             tool: self.tool,
-            session: None,
             client,
             can_ask: self.session.can_ask(),
             answering: self.session.is_answering(),
@@ -193,9 +192,9 @@ impl Ctx<'_> {
             let recorded = app.gate.sent(&record, &result);
             (result, recorded)
         });
-        let (result, recorded) = sending
-            .await
-            .map_err(|_| Error::new(Code::OutcomeUnknown, "the sender failed in a way it should not"))?;
+        let (result, recorded) = sending.await.map_err(|_| {
+            Error::new(Code::OutcomeUnknown, "the sender failed in a way it should not")
+        })?;
         let data = result.map_err(|e| e.with("request", trail.request.clone()))?;
         let mut answer = Map::new();
         answer.insert("status".into(), "done".into());

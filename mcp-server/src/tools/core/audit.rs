@@ -55,9 +55,9 @@ pub async fn log(ctx: Ctx<'_>, args: Log) -> Result<Answer> {
         .map_err(|e| Error::new(Code::Config, format!("the audit log cannot be read: {e}")))?;
     let seen: Vec<Record> = found
         .into_iter()
-        .filter(|r| r.entry.vmids.iter().all(|n| {
-            Vmid::new(u64::from(*n)).is_ok_and(|vmid| ctx.sees(vmid))
-        }))
+        .filter(|r| {
+            r.entry.vmids.iter().all(|n| Vmid::new(u64::from(*n)).is_ok_and(|vmid| ctx.sees(vmid)))
+        })
         .collect();
     Ok(table(&seen))
 }
@@ -124,7 +124,8 @@ pub async fn impact(ctx: Ctx<'_>, args: Impact) -> Result<Answer> {
     };
     let operation = Operation { method, path, params };
     let lines = impact::of(&operation, &Fresh(&ctx.app.pve)).await;
-    Ok(Answer::new(json!({"object": what, "depends_on_it": lines})).heading(format!("what hangs on {what}")))
+    Ok(Answer::new(json!({"object": what, "depends_on_it": lines}))
+        .heading(format!("what hangs on {what}")))
 }
 
 /// Arguments of `pve_undo`.
@@ -145,7 +146,9 @@ pub async fn undo(ctx: Ctx<'_>, args: Undo) -> Result<Answer> {
     let inverse = kept.inverse(&now)?;
     let limits = kept.limits(&now);
     match ctx.run(inverse, &args.asked).await? {
-        Submitted::DryRun(answer) => Ok(answer.with("undoes", args.audit_id).with("limits", limits)),
+        Submitted::DryRun(answer) => {
+            Ok(answer.with("undoes", args.audit_id).with("limits", limits))
+        }
         Submitted::Sent(sent) => Ok(sent
             .with("undoes", args.audit_id)
             .with("limits", limits)
@@ -173,7 +176,14 @@ fn explain(ctx: Ctx<'_>, id: u64, error: Error) -> Error {
         .as_deref()
         .and_then(|p| ApiPath::parse(p).ok())
         .zip(record.entry.method.as_deref().and_then(Method::parse))
-        .map_or_else(|| error.hint.clone(), |(path, method)| impact::nearest(method, &path));
-    let lost = if class == Class::Read.as_str() { "it changed nothing" } else { "its former state is not kept" };
+        .map_or_else(
+            || error.hint.clone(),
+            |(path, method)| impact::nearest(method, &path).to_owned(),
+        );
+    let lost = if class == Class::Read.as_str() {
+        "it changed nothing"
+    } else {
+        "its former state is not kept"
+    };
     Error::new(Code::NotFound, format!("there is no undo for {what}: {lost}")).hint(nearest)
 }
