@@ -86,11 +86,11 @@ pub enum Outcome {
     /// A read: it goes without a permit.
     Read(Operation),
     /// Nothing is sent: what would be.
-    DryRun(Plan),
+    DryRun(Box<Plan>),
     /// A person has to answer a form first: [`Gate::answer`].
     Ask(Box<Pending>),
     /// It may be sent.
-    Permit(Permit),
+    Permit(Box<Permit>),
 }
 
 /// What would be sent, and what it would do.
@@ -244,7 +244,7 @@ impl Gate {
         judged.live.clone()?;
         if caller.dry_run {
             self.audit.record(&trail.entry(Step::DryRun))?;
-            return Ok(Outcome::DryRun(self.plan(&operation, judged)));
+            return Ok(Outcome::DryRun(Box::new(self.plan(&operation, judged))));
         }
         if let Some(text) = judgement.confirm(&operation.path)
             && caller.confirm != Some(text)
@@ -395,7 +395,7 @@ impl Gate {
         self.approvals.claim(digest)?;
         trail.approval("form", None);
         match self.permit(operation, trail.clone())? {
-            Outcome::Permit(permit) => Ok(permit),
+            Outcome::Permit(permit) => Ok(*permit),
             _ => Err(Error::internal("a permit was not made")),
         }
     }
@@ -403,7 +403,7 @@ impl Gate {
     /// Check 13: the record is on disk before the permit is out.
     fn permit(&self, operation: Operation, mut trail: Trail) -> Result<Outcome> {
         trail.id = self.audit.record(&trail.entry(Step::Sending))?;
-        Ok(Outcome::Permit(Permit { operation, trail }))
+        Ok(Outcome::Permit(Box::new(Permit { operation, trail })))
     }
 
     /// Records what became of a change that was sent.

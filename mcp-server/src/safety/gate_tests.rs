@@ -34,8 +34,7 @@ struct Estate {
 impl State for Estate {
     async fn get(&self, path: &ApiPath, params: &Params) -> Result<Arc<Value>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let found = self.table.lock().unwrap().answer(path, params);
-        found
+        self.table.lock().unwrap().answer(path, params)
     }
 }
 

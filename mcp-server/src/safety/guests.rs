@@ -135,7 +135,7 @@ fn of_cluster(call: &Call<'_>, rest: &str, t: &mut Touched) {
         ("backup", _) => {
             of_backup(call, t);
             if let Some(id) = call.variable("id") {
-                stored(call, &["cluster", "backup", id], t, |job, t| selection(job, t));
+                stored(call, &["cluster", "backup", id], t, selection);
             }
         }
         ("bulk-action", _) => of_vms(call, t),

@@ -217,7 +217,7 @@ impl Explanation {
         let first = flags.first();
         let confirm =
             self.judgement.as_ref().zip(self.path.as_ref()).and_then(|(j, p)| j.confirm(p));
-        let refusal = self.refusal.as_ref().map(|e| e.to_json()["error"].clone());
+        let refusal = self.refusal.as_ref().and_then(|e| e.to_json().get("error").cloned());
         json!({
             "path": self.path.as_ref().map(ApiPath::as_str),
             "class": class.map(Classification::class_text),

@@ -176,10 +176,8 @@ fn of_access(call: &Call<'_>, own: &Identity) -> Result<()> {
                 ));
             }
         }
-        "password" => {
-            if params.text("userid").is_none_or(|id| own.is_user(id)) {
-                return Err(refused("it sets the password of this server's own user or root@pam"));
-            }
+        "password" if params.text("userid").is_none_or(|id| own.is_user(id)) => {
+            return Err(refused("it sets the password of this server's own user or root@pam"));
         }
         "domains" => {
             let realm = call.variable("realm").or_else(|| params.text("realm"));

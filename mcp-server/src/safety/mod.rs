@@ -17,6 +17,8 @@ pub mod live;
 pub mod lockout;
 pub mod nodes;
 pub mod normal;
+#[cfg(test)]
+mod property_tests;
 pub mod propstring;
 pub mod redact;
 pub mod rules;

@@ -141,8 +141,8 @@ impl Ctx<'_> {
         let app = self.app;
         let state = Fresh(&app.pve);
         let permit = match app.gate.check(operation, &caller, &state).await? {
-            Outcome::Permit(permit) => permit,
-            Outcome::DryRun(plan) => return Ok(Submitted::DryRun(dry_run(plan))),
+            Outcome::Permit(permit) => *permit,
+            Outcome::DryRun(plan) => return Ok(Submitted::DryRun(dry_run(*plan))),
             Outcome::Read(operation) => return self.read_instead(operation).await,
             Outcome::Ask(pending) => {
                 let form = Form { text: pending.text.clone(), digest: pending.digest.clone() };
