@@ -8,6 +8,7 @@ use crate::state::firewall::Firewall;
 use crate::state::guest::Kind;
 use crate::state::rrd::noise;
 use crate::state::storage::Volume;
+use crate::state::task::Past;
 
 pub(super) fn fill(state: &mut State) {
     jobs(state);
@@ -132,7 +133,8 @@ fn tasks(state: &mut State) {
             ));
             let exit = if failed { "job errors" } else { "OK" };
             let end = (now - start - 60).clamp(60, 2800);
-            state.tasks.past(node, "vzdump", "", "root@pam", start, end, exit, log);
+            let (kind, user) = ("vzdump", "root@pam");
+            state.tasks.past(Past { node, kind, id: "", user, start, seconds: end, exit, log });
         }
     }
     let mut past = |node: &str,
@@ -144,7 +146,7 @@ fn tasks(state: &mut State) {
                     exit: &str,
                     log: &[&str]| {
         let log = log.iter().map(|l| (*l).to_owned()).collect();
-        state.tasks.past(node, kind, id, user, now - ago, seconds, exit, log);
+        state.tasks.past(Past { node, kind, id, user, start: now - ago, seconds, exit, log });
     };
     past(
         "pve1",

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Route;
 use super::create::{fresh_uuid, renewed_nic};
-use super::disks;
+use super::disks::{self, Owner};
 use super::guests::find;
 use super::power::{lock_error, unlocked};
 use crate::api::call::{Answer, Call};
@@ -188,6 +188,7 @@ fn clone(c: &mut Call<'_>, kind: Kind) -> Answer {
                 next.remove(key);
             }
         }
+        let owner = Owner { node: &target, vmid: new, kind };
         let mut log = Vec::new();
         let pairs: Vec<(String, String)> =
             next.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
@@ -198,8 +199,7 @@ fn clone(c: &mut Call<'_>, kind: Kind) -> Answer {
                 && value.contains(':')
                 && (!value.contains("media=cdrom") || value.contains("cloudinit"))
             {
-                let copy =
-                    copy_disk(state, &target, new, kind, &value, storage.as_deref(), full, now);
+                let copy = copy_disk(state, owner, &value, storage.as_deref(), full, now);
                 log.push(format!(
                     "create {} clone of drive {key} ({})",
                     if full { "full" } else { "linked" },
@@ -237,12 +237,9 @@ fn clone(c: &mut Call<'_>, kind: Kind) -> Answer {
     })
 }
 
-#[allow(clippy::too_many_arguments)]
 fn copy_disk(
     state: &mut State,
-    node: &str,
-    vmid: u32,
-    kind: Kind,
+    owner: Owner<'_>,
     value: &str,
     storage: Option<&str>,
     full: bool,
@@ -253,10 +250,11 @@ fn copy_disk(
     let target = storage.filter(|_| full).unwrap_or(own).to_owned();
     let size = disk_size(value).unwrap_or(4 << 20);
     let format = base.rsplit_once('.').map(|(_, e)| e.to_owned());
-    let made = disks::make_volume(state, &target, node, vmid, kind, size, format.as_deref(), now);
+    let made = disks::make_volume(state, &target, owner, size, format.as_deref(), now);
     let mut id = made.clone();
     if !full
-        && let Some(v) = state.volumes.iter_mut().find(|v| v.volid() == made && v.seen_from(node))
+        && let Some(v) =
+            state.volumes.iter_mut().find(|v| v.volid() == made && v.seen_from(owner.node))
     {
         // A linked clone names the volume it hangs on.
         let name = v.name.clone();

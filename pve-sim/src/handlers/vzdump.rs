@@ -124,6 +124,8 @@ fn run(
             Err(text) => {
                 failed = true;
                 log.push(format!("ERROR: Backup of VM {vmid} failed - {text}"));
+                let at = TimeZone::UTC.to_datetime(Timestamp::from_second(now).unwrap_or_default());
+                log.push(format!("INFO: Failed at {}", at.strftime("%Y-%m-%d %H:%M:%S")));
             }
         }
     }

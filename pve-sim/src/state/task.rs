@@ -124,6 +124,26 @@ impl Plan {
     }
 }
 
+/// A task that is over.
+pub struct Past<'a> {
+    /// The node it ran on.
+    pub node: &'a str,
+    /// Its type.
+    pub kind: &'a str,
+    /// What it was about.
+    pub id: &'a str,
+    /// Who.
+    pub user: &'a str,
+    /// Start in Unix seconds.
+    pub start: i64,
+    /// How long it took.
+    pub seconds: i64,
+    /// Its exit status.
+    pub exit: &'a str,
+    /// Its log without the last line.
+    pub log: Vec<String>,
+}
+
 /// All tasks, oldest first.
 #[derive(Debug)]
 pub struct Tasks {
@@ -147,31 +167,21 @@ impl Tasks {
         self.next_pid
     }
 
-    /// A task of the past.
-    pub fn past(
-        &mut self,
-        node: &str,
-        kind: &str,
-        id: &str,
-        user: &str,
-        start: i64,
-        seconds: i64,
-        exit: &str,
-        log: Vec<String>,
-    ) {
+    /// Adds a task of the past.
+    pub fn past(&mut self, past: Past<'_>) {
         let pid = self.pid();
-        let mut log = log;
-        log.push(last_line(exit));
+        let mut log = past.log;
+        log.push(last_line(past.exit));
         self.all.push(Task {
-            node: node.to_owned(),
+            node: past.node.to_owned(),
             pid,
             pstart: 60_000 + u64::from(pid) * 13,
-            start_ms: start * 1000,
-            end_ms: (start + seconds) * 1000,
-            kind: kind.to_owned(),
-            id: id.to_owned(),
-            user: user.to_owned(),
-            exit: Some(exit.to_owned()),
+            start_ms: past.start * 1000,
+            end_ms: (past.start + past.seconds) * 1000,
+            kind: past.kind.to_owned(),
+            id: past.id.to_owned(),
+            user: past.user.to_owned(),
+            exit: Some(past.exit.to_owned()),
             log,
             work: None,
             holds: None,
