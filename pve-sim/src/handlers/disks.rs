@@ -296,7 +296,7 @@ fn move_disk(c: &mut Call<'_>, kind: Kind) -> Answer {
             ])
         },
     );
-    c.start(plan.holding(vmid))
+    c.start(plan.holding([vmid]))
 }
 
 /// Gives a disk to another guest.
