@@ -7,6 +7,7 @@
 pub mod config;
 pub mod error;
 pub mod insight;
+pub mod node;
 pub mod pve;
 pub mod safety;
 
