@@ -120,13 +120,13 @@ pub struct Error {
     /// What to do next; may be empty.
     pub hint: String,
     /// Further fields of `error`, such as `flag`, `confirm` or `privilege`.
-    pub details: Map<String, Value>,
+    pub details: Box<Map<String, Value>>,
 }
 
 impl Error {
     /// An error with code and cause.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: String::new(), details: Map::new() }
+        Self { code, message: message.into(), hint: String::new(), details: Box::default() }
     }
 
     /// Adds what to do next.
@@ -162,7 +162,7 @@ impl Error {
         if !self.hint.is_empty() {
             inner.insert("hint".into(), self.hint.clone().into());
         }
-        inner.extend(self.details.clone());
+        inner.extend(self.details.iter().map(|(k, v)| (k.clone(), v.clone())));
         json!({ "error": inner })
     }
 }

@@ -1,0 +1,113 @@
+//! `check`: tries everything out, and says what to do where something is wrong.
+
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{
+    Global, log,
+    out::{Exit, Out, Ran},
+    serve, setup,
+};
+use crate::{
+    Error,
+    app::App,
+    config::{self, Config, Sources},
+};
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  proxmox-mcp check
+  proxmox-mcp check --json | jq '.steps[] | select(.ok | not)'")]
+pub struct Check {}
+
+impl Check {
+    /// Takes each step; the exit code is 1 when one is not well.
+    ///
+    /// # Errors
+    /// When standard output cannot be written; what is wrong is in the answer.
+    pub fn run(&self, global: &Global) -> Ran {
+        let out = global.out();
+        let steps = steps(global);
+        let ok = steps.iter().all(|step| step["ok"] == true);
+        if out.json {
+            out.value(&json!({"ok": ok, "steps": steps}))?;
+        } else {
+            out.text(&text(out, &steps))?;
+        }
+        Ok(if ok { Exit::Well } else { Exit::Failed })
+    }
+}
+
+fn steps(global: &Global) -> Vec<Value> {
+    let loaded = match config::load(&Sources::of_process(global.variables())) {
+        Ok(loaded) => loaded,
+        Err(error) => return vec![failed("configuration", &error)],
+    };
+    log::start(&loaded.config, loaded.origin.contains_key("LOG_LEVEL"), true);
+    let mut steps: Vec<Value> = loaded
+        .warnings
+        .iter()
+        .map(|w| {
+            let detail = match &w.origin {
+                Some(origin) => format!("{origin}: {}", w.message),
+                None => w.message.clone(),
+            };
+            json!({"step": "configuration", "ok": false, "detail": detail, "hint": w.hint})
+        })
+        .collect();
+    if let Err(error) = serve::complete(&loaded.config) {
+        steps.push(failed("configuration", &error));
+        return steps;
+    }
+    if steps.is_empty() {
+        let directory = loaded.config.dirs.config.display();
+        steps.push(
+            json!({"step": "configuration", "ok": true, "detail": format!("in {directory}")}),
+        );
+    }
+    match connection(loaded.config) {
+        Ok(more) => steps.extend(more),
+        Err(error) => steps.push(failed("connection", &error)),
+    }
+    steps
+}
+
+/// The steps of the tool that looks at the way to Proxmox.
+fn connection(config: Config) -> Result<Vec<Value>, Error> {
+    let ssh = config.ssh.is_set_up();
+    let app = App::new(config)?;
+    let answer = setup::call(&app, "pve_check_connection", Value::Null)?;
+    let mut steps = answer.structured["steps"].as_array().cloned().unwrap_or_default();
+    if !ssh {
+        let detail = "not set up; only node upgrades and commands in containers need it";
+        steps.push(json!({"step": "ssh", "ok": true, "detail": detail}));
+    }
+    Ok(steps)
+}
+
+fn failed(step: &str, error: &Error) -> Value {
+    json!({
+        "step": step, "ok": false, "code": error.code.as_str(),
+        "detail": error.message, "hint": error.hint,
+    })
+}
+
+fn text(out: Out, steps: &[Value]) -> String {
+    let style = |colour: AnsiColor| Style::new().fg_color(Some(colour.into())).bold();
+    let mut text = String::new();
+    for step in steps {
+        let part = |key: &str| step[key].as_str().unwrap_or_default();
+        let mark = if step["ok"] == true {
+            out.paint(style(AnsiColor::Green), "ok  ")
+        } else {
+            out.paint(style(AnsiColor::Red), "FAIL")
+        };
+        text.push_str(&format!("{mark}  {:<14} {}\n", part("step"), part("detail")));
+        if !part("hint").is_empty() {
+            text.push_str(&format!("{:21}-> {}\n", "", part("hint")));
+        }
+    }
+    text
+}

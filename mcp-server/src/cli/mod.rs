@@ -1,0 +1,171 @@
+//! The command line: one file a command; arguments in, text and exit codes out.
+
+mod call;
+mod check;
+mod config;
+mod demo;
+mod fingerprint;
+mod init;
+mod log;
+pub mod out;
+mod pveum;
+mod serve;
+mod setup;
+mod show;
+mod terminal;
+mod tool_args;
+mod tools;
+mod views;
+
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, process::ExitCode};
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::config as configuration;
+use out::{Exit, Out, Ran};
+use views::{VIEWS, View};
+
+/// Lets an AI assistant operate Proxmox VE, safely. Without a command it serves MCP on standard
+/// input and output.
+#[derive(Debug, Parser)]
+#[command(
+    name = "proxmox-mcp",
+    version,
+    max_term_width = 100,
+    after_help = "Examples:
+  proxmox-mcp demo                 a tour of a made-up estate, nothing to set up
+  proxmox-mcp init                 makes the configuration, and says how to make a token
+  proxmox-mcp check                tries everything out
+  claude mcp add proxmox -- proxmox-mcp
+
+Exit codes: 0 well, 1 failed or a node is offline, 2 the command line cannot be meant."
+)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// The configuration directory (PROXMOX_MCP_CONFIG_DIR)
+    #[arg(long, global = true, value_name = "DIR")]
+    config_dir: Option<PathBuf>,
+    /// Sets a variable for this run; wins over the environment and .env
+    #[arg(long = "set", global = true, value_name = "NAME=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+    /// Print the structured answer as JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+impl Global {
+    /// The variables that the command line sets.
+    fn variables(&self) -> BTreeMap<String, String> {
+        let mut variables: BTreeMap<_, _> = self.set.iter().cloned().collect();
+        if let Some(dir) = &self.config_dir {
+            let dir = dir.to_string_lossy().into_owned();
+            variables.insert(configuration::CONFIG_DIR.to_owned(), dir);
+        }
+        variables
+    }
+
+    fn out(&self) -> Out {
+        Out::of_process(self.json)
+    }
+}
+
+/// `NAME=VALUE` of `--set`; a secret has no place where every process can read it.
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    let name = name.trim();
+    if name == configuration::CONFIG_DIR {
+        return Err("use --config-dir".to_owned());
+    }
+    if configuration::variable(name).is_some_and(|v| v.secret) || name == "PROXMOX_TOKEN_ID" {
+        return Err(format!("set {name} in .env or the environment, others can see this"));
+    }
+    let flag = crate::safety::Flag::of_variable(name).is_some();
+    if configuration::variable(name).is_none() && !flag {
+        let near = configuration::nearest_variable(name);
+        let near = near.map(|n| format!(", did you mean {n}?")).unwrap_or_default();
+        return Err(format!("{name} is not a variable of this server{near}"));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve MCP on standard input and output (also without a command)
+    Serve(serve::Serve),
+    /// A short tour of a made-up estate; nothing to set up
+    Demo(demo::Demo),
+    /// Make the configuration directory, and print the commands that make a token
+    Init(init::Init),
+    /// Where everything is, and which value came from where
+    Config(config::ShowConfig),
+    /// The node certificate's SHA-256, and the line for .env
+    Fingerprint(fingerprint::Fingerprint),
+    /// Try everything out: connection, TLS, token, privileges, clock, file modes
+    Check(check::Check),
+    /// The registered tools with their size in tokens
+    Tools(tools::Tools),
+    /// Call any tool
+    Call(call::Call),
+}
+
+/// Runs the program.
+#[must_use]
+pub fn main() -> ExitCode {
+    run(std::env::args_os()).into()
+}
+
+fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
+    let matches = match command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => return usage(&error).unwrap_or(Exit::Usage),
+    };
+    let global = match Global::from_arg_matches(&matches) {
+        Ok(global) => global,
+        Err(error) => return usage(&error).unwrap_or(Exit::Usage),
+    };
+    let view = matches.subcommand().and_then(|(name, m)| Some((View::of(name)?, m)));
+    let ran = match view {
+        Some((view, matches)) => view.run(matches, &global),
+        None => match Cli::from_arg_matches(&matches) {
+            Ok(cli) => cli.run(),
+            Err(error) => usage(&error),
+        },
+    };
+    ran.unwrap_or_else(|failure| out::report(&failure, global.out()))
+}
+
+/// The whole command line, views included.
+fn command() -> clap::Command {
+    Cli::command().subcommands(VIEWS.iter().map(View::command))
+}
+
+impl Cli {
+    fn run(self) -> Ran {
+        let global = &self.global;
+        match self.command {
+            None => serve::Serve::default().run(global),
+            Some(Command::Serve(c)) => c.run(global),
+            Some(Command::Demo(c)) => c.run(global),
+            Some(Command::Init(c)) => c.run(global),
+            Some(Command::Config(c)) => c.run(global),
+            Some(Command::Fingerprint(c)) => c.run(global),
+            Some(Command::Check(c)) => c.run(global),
+            Some(Command::Tools(c)) => c.run(global),
+            Some(Command::Call(c)) => c.run(global),
+        }
+    }
+}
+
+/// Prints what clap says: help and version on standard output, the rest on standard error.
+fn usage(error: &clap::Error) -> Ran {
+    let _ = error.print();
+    Ok(if error.use_stderr() { Exit::Usage } else { Exit::Well })
+}

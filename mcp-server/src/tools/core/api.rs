@@ -1,0 +1,144 @@
+//! Any endpoint: what it would be, what it takes, and calling it.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Code, Error, Result,
+    pve::{ApiPath, Params},
+    render::{Answer, Page, Table},
+    safety::Method,
+    tools::Ctx,
+};
+
+/// A JSON object of parameters.
+type Object = Map<String, Value>;
+
+/// Arguments of `pve_classify_operation`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Classify {
+    /// GET, POST, PUT or DELETE.
+    method: String,
+    /// As /nodes/pve1/qemu/100/config.
+    path: String,
+    params: Option<Object>,
+}
+
+/// `pve_classify_operation`
+pub async fn classify(ctx: Ctx<'_>, args: Classify) -> Result<Answer> {
+    let _ = (ctx, args.method, args.path, args.params);
+    Err(Error::internal("not connected yet"))
+}
+
+/// Arguments of `pve_api_explore`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Explore {
+    /// `/` unless said.
+    path: Option<String>,
+    #[schemars(range(min = 1, max = 5))]
+    depth: Option<u32>,
+    #[schemars(range(min = 1, max = 10_000))]
+    limit: Option<usize>,
+    #[schemars(range(min = 0))]
+    offset: Option<usize>,
+}
+
+/// `pve_api_explore`
+pub async fn explore(ctx: Ctx<'_>, args: Explore) -> Result<Answer> {
+    let path = below(args.path.as_deref().unwrap_or("/"))?;
+    let depth = args.depth.unwrap_or(1) as usize;
+    let schema = ctx.app.pve.schema().await?;
+    let found = schema.list(&path, depth)?;
+    let page = Page::new(args.limit, args.offset);
+    let table = Table::new(["path", "methods", "children"]).fill(found.iter(), page, |row| {
+        let methods: Vec<&str> = row.methods.iter().map(|m| m.as_str()).collect();
+        vec![(&*row.path).into(), methods.join(",").into(), row.children.into()]
+    });
+    let own = schema
+        .find(&path)
+        .map(|node| node.methods().map(Method::as_str).collect::<Vec<_>>().join(","));
+    let answer = table.into_answer(&format!("paths below {path}"));
+    Ok(match own.filter(|own| !own.is_empty()) {
+        Some(own) => answer.with("methods_of_the_path", own),
+        None => answer,
+    })
+}
+
+/// The path that a caller means, `/` for all of them.
+fn below(path: &str) -> Result<String> {
+    let bare = path.trim_matches('/');
+    if bare.is_empty() || bare == "api2/json" {
+        return Ok("/".to_owned());
+    }
+    Ok(ApiPath::parse(path.trim_end_matches('/'))?.as_str().to_owned())
+}
+
+/// Arguments of `pve_api_schema`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Schema {
+    path: String,
+    /// All methods of the path unless said.
+    method: Option<String>,
+}
+
+/// `pve_api_schema`
+pub async fn schema(ctx: Ctx<'_>, args: Schema) -> Result<Answer> {
+    let path = below(&args.path)?;
+    let schema = ctx.app.pve.schema().await?;
+    let methods = match &args.method {
+        Some(method) => vec![method_of(method)?],
+        None => schema.find(&path).map(|node| node.methods().collect()).unwrap_or_default(),
+    };
+    // Where nothing is found, asking for one method tells why.
+    let methods = if methods.is_empty() { vec![Method::Get] } else { methods };
+    let mut out = Map::new();
+    for method in methods {
+        let (node, info) = schema.method(&path, method)?;
+        out.insert("path".into(), node.path().into());
+        let told = info.to_json();
+        out.insert(method.as_str().to_owned(), told);
+    }
+    Ok(Answer::new(out))
+}
+
+/// One of the four methods, in any case and without anything around it.
+fn method_of(text: &str) -> Result<Method> {
+    match text.to_ascii_uppercase().as_str() {
+        "GET" => Ok(Method::Get),
+        "POST" => Ok(Method::Post),
+        "PUT" => Ok(Method::Put),
+        "DELETE" => Ok(Method::Delete),
+        _ => Err(Error::argument(format!("argument `method` cannot be {text:?}"))
+            .hint("allowed: GET, POST, PUT, DELETE")
+            .with("argument", "method")),
+    }
+}
+
+/// Arguments of `pve_api_call`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Call {
+    /// GET, POST, PUT or DELETE.
+    method: String,
+    /// As /nodes/pve1/qemu/100/config.
+    path: String,
+    params: Option<Object>,
+    dry_run: Option<bool>,
+    /// The exact text that the refusal names.
+    confirm: Option<String>,
+    approval_code: Option<String>,
+}
+
+/// `pve_api_call`
+pub async fn call(ctx: Ctx<'_>, args: Call) -> Result<Answer> {
+    let path = ApiPath::parse(&args.path)?;
+    if !args.method.eq_ignore_ascii_case("GET") {
+        let _ = (args.dry_run, args.confirm, args.approval_code);
+        return Err(Error::new(Code::ReadOnly, "this server is read-only"));
+    }
+    let params = Params::from_json(&Value::Object(args.params.unwrap_or_default()))?;
+    let data = ctx.read(&path, &params).await?;
+    let request = json!({"method": "GET", "path": path.as_str(), "params": params.to_json()});
+    Ok(Answer::new(json!({"status": "done", "class": "READ", "category": null, "request": request, "data": &*data}))
+        .untrusted(&["data"]))
+}
