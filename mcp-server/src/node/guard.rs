@@ -8,7 +8,7 @@ use std::{
 };
 
 use pve_guard::protocol::{
-    self, ExecDone, Hello, Input, Kernels, MAX_CHUNK, Plan, Progress, Refused, Reply, Request,
+    self, ExecDone, Hello, Input, Kernels, MAX_CHUNK, Plan, Progress, Refused, Request,
     UpgradeStarted, UpgradeStatus, Verb,
 };
 use serde::de::DeserializeOwned;
@@ -107,12 +107,13 @@ pub enum Event<'a> {
     Progress(&'a Progress),
 }
 
-type MakeConnector = dyn Fn(&NodeName) -> Box<dyn Connector> + Send + Sync;
+type MakeConnector = dyn Fn(Option<&NodeName>) -> Box<dyn Connector> + Send + Sync;
 
 /// The guards of all nodes.
 pub struct Guard {
     connect: Box<MakeConnector>,
-    pools: Mutex<HashMap<NodeName, Arc<Pool>>>,
+    /// `None` is the node of the API's first host, whatever its name.
+    pools: Mutex<HashMap<Option<NodeName>, Arc<Pool>>>,
     /// Nodes whose guard has said that it is the one meant.
     met: Mutex<HashSet<NodeName>>,
 }
@@ -123,25 +124,30 @@ impl Guard {
     #[must_use]
     pub fn new(config: &Config) -> Self {
         let config = Arc::new(config.clone());
-        Self::with(move |node| Box::new(ByConfig { config: config.clone(), node: node.clone() }))
+        Self::with(move |node| {
+            Box::new(ByConfig { config: config.clone(), node: node.cloned() })
+        })
     }
 
     /// Guards reached in another way.
-    pub fn with(connect: impl Fn(&NodeName) -> Box<dyn Connector> + Send + Sync + 'static) -> Self {
+    pub fn with(
+        connect: impl Fn(Option<&NodeName>) -> Box<dyn Connector> + Send + Sync + 'static,
+    ) -> Self {
         let (pools, met) = (Mutex::default(), Mutex::default());
         Self { connect: Box::new(connect), pools, met }
     }
 
-    /// What the guard of a node is and what its policy allows.
+    /// What the guard of a node is and what its policy allows; without a node
+    /// it is that of the API's first host.
     ///
     /// # Errors
     /// `ssh_failed` with the step; `guard_refused` with `wrong_node` when it
     /// is another node's guard that answers.
-    pub async fn hello(&self, node: &NodeName) -> Result<Hello> {
+    pub async fn hello(&self, node: Option<&NodeName>) -> Result<Hello> {
         let request = Request { id: request_id()?, node: None, verb: Verb::Hello };
         let hello: Hello = typed(self.send(node, request, Io::default()).await?)?;
         meet(node, &hello)?;
-        lock(&self.met).insert(node.clone());
+        lock(&self.met).extend(node.cloned());
         Ok(hello)
     }
 
@@ -231,7 +237,7 @@ impl Guard {
         let GuardPermit { id, node, verb } = permit;
         self.be_sure_of(&node).await?;
         let request = Request { id, node: Some(node.as_str().into()), verb };
-        self.send(&node, request, io).await
+        self.send(Some(&node), request, io).await
     }
 
     /// The way of every verb that changes nothing.
@@ -241,7 +247,7 @@ impl Guard {
         }
         self.be_sure_of(node).await?;
         let request = Request { id: request_id()?, node: Some(node.as_str().into()), verb };
-        self.send(node, request, io).await
+        self.send(Some(node), request, io).await
     }
 
     /// Asks a guard its node's name before the first thing is asked of it. It
@@ -250,21 +256,26 @@ impl Guard {
         if lock(&self.met).contains(node) {
             return Ok(());
         }
-        self.hello(node).await.map(drop)
+        self.hello(Some(node)).await.map(drop)
     }
 
-    fn pool(&self, node: &NodeName) -> Arc<Pool> {
+    fn pool(&self, node: Option<&NodeName>) -> Arc<Pool> {
         let mut pools = lock(&self.pools);
-        let made = || Arc::new(Pool::new(node.as_str(), (self.connect)(node)));
-        pools.entry(node.clone()).or_insert_with(made).clone()
+        let made = || Arc::new(Pool::new(label(node), (self.connect)(node)));
+        pools.entry(node.cloned()).or_insert_with(made).clone()
     }
 
     /// Sends one request and waits for its last line.
-    async fn send(&self, node: &NodeName, request: Request, mut io: Io<'_>) -> Result<Value> {
+    async fn send(
+        &self,
+        node: Option<&NodeName>,
+        request: Request,
+        mut io: Io<'_>,
+    ) -> Result<Value> {
         let line = request.to_line().map_err(|e| unsendable(&e))?;
         let limit = limit_of(&request.verb);
         let Exec { input, mut output } = self.pool(node).exec(limit)?;
-        let mut answer = Answer::new(node, &request.verb);
+        let mut answer = Answer::new(label(node), &request.verb);
         let mut feed = pin!(feed(input, line, io.stdin.take(), io.cancel.clone()));
         let mut give_up = None;
         let mut fed = None;
@@ -339,21 +350,21 @@ async fn feed(
 /// pinned meanwhile is taken up.
 struct ByConfig {
     config: Arc<Config>,
-    node: NodeName,
+    node: Option<NodeName>,
 }
 
 impl Connector for ByConfig {
     fn connect(&self) -> Result<Box<dyn super::Link>> {
-        Ssh2 { target: target::of_node(&self.config, Some(&self.node))? }.connect()
+        Ssh2 { target: target::of_node(&self.config, self.node.as_ref())? }.connect()
     }
 }
 
 /// Checks that the guard that answers is the one meant, and can be trusted.
-fn meet(node: &NodeName, hello: &Hello) -> Result<()> {
+fn meet(node: Option<&NodeName>, hello: &Hello) -> Result<()> {
     let refuse = |code: protocol::Code, message: String, hint: &str| {
-        Err(super::answer::refused(node, &Refused::new(code, message).hint(hint)))
+        Err(super::answer::refused(label(node), &Refused::new(code, message).hint(hint)))
     };
-    if hello.node != node.as_str() {
+    if let Some(node) = node.filter(|node| node.as_str() != hello.node) {
         return refuse(
             protocol::Code::WrongNode,
             format!("the guard that answers is on node {}, not on {node}", hello.node),
@@ -406,6 +417,10 @@ fn unsendable(refused: &Refused) -> Error {
 
 fn not_for(verb: &str) -> Error {
     Error::internal(format!("the permit is not for {verb}"))
+}
+
+fn label(node: Option<&NodeName>) -> &str {
+    node.map_or("the node", NodeName::as_str)
 }
 
 fn request_id() -> Result<String> {

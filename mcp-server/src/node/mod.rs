@@ -1,9 +1,11 @@
 //! The way to pve-guard on a node: SSH, the protocol, and the onboarding.
 
+pub mod account;
 mod answer;
 mod files;
 pub mod guard;
 mod host_key;
+mod key_file;
 mod known_hosts;
 mod link;
 mod pool;

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    files::PrivateKey,
+    key_file::PrivateKey,
     host_key::HostKey,
     known_hosts::Pins,
     link::{Connector, Exit, Failure, Link, Output, Step, Streams},
@@ -42,6 +42,10 @@ const KEEP_ALIVE_S: u32 = 15;
 const BUFFER: usize = 32 * 1024;
 /// The stream of standard error (RFC 4254, section 5.2).
 const STDERR: i32 = 1;
+
+/// What is asked for. The key's line in authorized_keys forces the guard in its
+/// place; where it does not, the answer says so.
+pub const NOT_FORCED: &str = "echo proxmox-mcp: this key is not bound to pve-guard";
 
 /// «Would block», as libssh2 says it.
 const EAGAIN: ErrorCode = ErrorCode::Session(-37);
@@ -377,9 +381,7 @@ async fn open(wire: &Wire) -> Result<Channel> {
     }
     let opened = wire.within(OPEN, || wire.session.channel_session()).await;
     let mut channel = opened.map_err(|e| fault(&e))?;
-    // The key is bound to the guard whatever is asked for; where it is not,
-    // this name leads nowhere for an ordinary account.
-    wire.within(OPEN, || channel.exec("pve-guard")).await.map_err(|e| fault(&e))?;
+    wire.within(OPEN, || channel.exec(NOT_FORCED)).await.map_err(|e| fault(&e))?;
     Ok(channel)
 }
 
