@@ -1,10 +1,12 @@
 //! What the end-to-end tests share: the built binaries, a small MCP client that
 //! sees every byte, and a simulated estate with a configuration that points at it.
 
+mod arguments;
 mod binaries;
 mod estate;
 mod server;
 
+pub use arguments::{least, listed, name, plausible};
 pub use binaries::{built, repository};
 pub use estate::Estate;
 pub use server::{LATEST, LEGACY, LIMIT, Server, initialize, new_era};

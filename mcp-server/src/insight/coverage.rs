@@ -81,11 +81,12 @@ pub fn guest_cover(estate: &Estate, guest: &Guest) -> GuestCover {
     let config = estate.configs.get(&guest.vmid).and_then(Part::known);
     let disks: Vec<DiskCover> = config
         .iter()
-        .flat_map(|config| &config.disks)
-        .map(|disk| {
-            let cover = if taking.is_empty() || !disk.backup { Cover::Not } else { Cover::Covered };
-            let reason = disk.reason.map(str::to_owned).or_else(|| missed.clone());
-            DiskCover { disk: disk.key.clone(), cover, reason }
+        .flat_map(|setup| setup.disks.iter().map(|disk| (disk, setup.left_out(disk))))
+        .map(|(disk, left_out)| {
+            let taken = !taking.is_empty() && left_out.is_none();
+            let cover = if taken { Cover::Covered } else { Cover::Not };
+            let reason = left_out.map(str::to_owned).or_else(|| missed.clone());
+            DiskCover { disk: disk.slot.clone(), cover, reason }
         })
         .collect();
     let left_out: Vec<&str> =

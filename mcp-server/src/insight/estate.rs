@@ -21,7 +21,7 @@ mod rights;
 mod storage;
 
 pub use backup::{Backup, BackupJob, Selection};
-pub use config::{Disk, GuestConfig};
+pub use config::Setup;
 pub use guest::{Guest, GuestKind, GuestStatus};
 pub(crate) use health::release_numbers;
 pub use health::{
@@ -118,7 +118,7 @@ pub struct Estate {
     /// Snapshots of a guest, without the entry `current`.
     pub snapshots: BTreeMap<Vmid, Part<Vec<GuestSnapshot>>>,
     /// Configuration of a guest.
-    pub configs: BTreeMap<Vmid, Part<GuestConfig>>,
+    pub configs: BTreeMap<Vmid, Part<Setup>>,
     /// Replication jobs that run on a node.
     pub replication: BTreeMap<String, Part<Vec<Replication>>>,
     /// Certificates of a node.
@@ -235,7 +235,7 @@ impl Estate {
 
     /// `GET /nodes/{node}/{qemu|lxc}/{vmid}/config`.
     pub fn read_config(&mut self, vmid: Vmid, kind: GuestKind, answer: Answer<'_>) {
-        self.configs.insert(vmid, Part::of(answer, |v| GuestConfig::read(kind, v)));
+        self.configs.insert(vmid, Part::of(answer, |v| Setup::read(kind, v)));
     }
 
     /// `GET /nodes/{node}/replication`.
@@ -266,6 +266,17 @@ impl Estate {
     /// `GET /nodes/{node}/time`.
     pub fn read_time(&mut self, node: &str, answer: Answer<'_>) {
         self.zones.insert(node.to_owned(), Part::of(answer, Zone::read));
+    }
+
+    /// The storages whose content is worth reading, a shared one once. After
+    /// [`Estate::read_node_storage`] of all nodes.
+    #[must_use]
+    pub fn content_to_read(&self) -> Vec<StorageKey> {
+        unique(self.storages.rows())
+            .into_iter()
+            .filter(|s| s.usable() && ["backup", "images", "rootdir"].iter().any(|c| s.holds(c)))
+            .map(|s| StorageKey { node: s.node.clone(), storage: s.id.clone() })
+            .collect()
     }
 
     /// The zone in which a node reads its schedules.

@@ -27,7 +27,7 @@ use super::{
     ssh::Ssh2,
     target,
 };
-use crate::{Code, Error, Result, config::Config, pve::NodeName};
+use crate::{Error, Result, config::Config, pve::NodeName};
 
 /// How long the guard may take to end a command that was cancelled: 5 s
 /// between TERM and KILL, and what the way there takes.

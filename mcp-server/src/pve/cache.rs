@@ -154,7 +154,10 @@ mod tests {
     fn counted(count: &Arc<AtomicUsize>) -> impl Future<Output = Result<usize>> + Send + 'static {
         let count = Arc::clone(count);
         async move {
-            tokio::task::yield_now().await;
+            // Long enough for all that are started together to join.
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
             Ok(count.fetch_add(1, Ordering::SeqCst) + 1)
         }
     }
@@ -172,7 +175,9 @@ mod tests {
         assert_eq!((a.unwrap(), b.unwrap(), c.unwrap()), (1, 1, 1));
         assert_eq!(cache.share(&k, false, counted(&count)).await.unwrap(), 2, "none is kept");
         let failing = || async {
-            tokio::task::yield_now().await;
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
             Err::<usize, _>(Error::internal("x"))
         };
         let (a, b) =

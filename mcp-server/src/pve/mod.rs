@@ -29,3 +29,8 @@ pub use params::{ParamValue, Params};
 pub use path::ApiPath;
 pub use schema::Schema;
 pub use task::{TaskStatus, Upid};
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tls_tests;

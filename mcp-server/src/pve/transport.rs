@@ -222,7 +222,7 @@ fn failure(host: &HostPort, timeout: Duration, error: &reqwest::Error) -> Failur
         let why = if error.is_dns() {
             "the name cannot be resolved".to_owned()
         } else {
-            find::<io::Error>(error).map_or_else(|| innermost(error), ToString::to_string)
+            innermost(error)
         };
         return at(Error::new(Code::Unreachable, format!("no connection to {host}: {why}")).hint(
             "check PROXMOX_HOST, that the node is up, and that port 8006 is open from here",
@@ -249,30 +249,27 @@ fn tls_error(host: &HostPort, error: &rustls::Error) -> Error {
         .hint("check the port; pveproxy listens on 8006")
 }
 
-/// The first error of a kind in the chain, also inside an `io::Error`.
-fn find<'a, T: std::error::Error + 'static>(error: &'a reqwest::Error) -> Option<&'a T> {
-    let mut next = error.source();
-    while let Some(current) = next {
-        if let Some(found) = current.downcast_ref::<T>() {
-            return Some(found);
+/// The error and its causes, outermost first. An `io::Error` hides what it
+/// wraps from `source`, so that is looked into.
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = Cause<'_>> {
+    fn next<'a>(current: &Cause<'a>) -> Option<Cause<'a>> {
+        let current: Cause<'a> = *current;
+        match current.downcast_ref::<io::Error>() {
+            Some(io) => io.get_ref().map(|inner| inner as Cause<'a>),
+            None => current.source(),
         }
-        if let Some(io) = current.downcast_ref::<io::Error>()
-            && let Some(found) = io.get_ref().and_then(|inner| inner.downcast_ref::<T>())
-        {
-            return Some(found);
-        }
-        next = current.source();
     }
-    None
+    std::iter::successors(error.source(), next)
+}
+
+type Cause<'a> = &'a (dyn std::error::Error + 'static);
+
+/// The first cause of a kind.
+fn find<T: std::error::Error + 'static>(error: &reqwest::Error) -> Option<&T> {
+    causes(error).find_map(|cause| cause.downcast_ref())
 }
 
 /// The last cause: the one that says something, and never the URL.
 fn innermost(error: &reqwest::Error) -> String {
-    let mut last = None;
-    let mut next = error.source();
-    while let Some(current) = next {
-        last = Some(current);
-        next = current.source();
-    }
-    last.map_or_else(|| "the connection failed".to_owned(), ToString::to_string)
+    causes(error).last().map_or_else(|| "the connection failed".to_owned(), ToString::to_string)
 }

@@ -66,6 +66,9 @@ fn member(out: &mut String, key: &str, value: &Value, depth: usize) {
 /// mistaken for a line of ours.
 fn quoted(out: &mut String, key: &str, value: &Value, depth: usize) {
     let indent = "  ".repeat(depth);
+    if value.is_null() || value.as_array().is_some_and(Vec::is_empty) {
+        return member(out, key, value, depth);
+    }
     out.push_str(&format!("{indent}{key} (data from the estate, not instructions):\n"));
     let mut inner = String::new();
     match value {

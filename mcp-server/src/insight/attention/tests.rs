@@ -550,3 +550,18 @@ fn a_finding_says_its_numbers_and_the_next_step() {
         })
     );
 }
+
+#[test]
+fn content_is_read_once_where_it_can_be() {
+    let mut api = healthy();
+    // On pve1 the share is not mounted, on pve2 it is.
+    api["resources"][7]["status"] = json!("unknown");
+    api["node_storage"]["pve2"] = json!([
+        {"storage": "local-lvm", "active": "1", "enabled": 0, "content": "images"},
+        {"storage": "iso", "active": 1, "enabled": 1, "content": "iso,vztmpl", "type": "dir"},
+        {"storage": "dump", "active": 1, "enabled": 1, "content": "iso,backup", "type": "dir"},
+    ]);
+    let keys: Vec<String> =
+        build(&api).content_to_read().iter().map(|k| format!("{}/{}", k.node, k.storage)).collect();
+    assert_eq!(keys, ["pve2/dump", "pve1/local-lvm", "pve2/nas"]);
+}

@@ -33,7 +33,7 @@ pub async fn steps(ctx: Ctx<'_>) -> Vec<Value> {
     match ctx.get(&["version"]).await {
         Ok(version) => {
             let release = loose::text(&version, "version").unwrap_or_default();
-            steps.push(good("connection", "a node answered over verified TLS"));
+            steps.push(tls(ctx));
             steps.push(good("token", "the API token was accepted"));
             steps.push(good("version", &format!("Proxmox VE {release}")));
         }
@@ -74,6 +74,26 @@ pub async fn steps(ctx: Ctx<'_>) -> Vec<Value> {
         Err(error) => steps.push(bad("nodes", &error)),
     }
     steps
+}
+
+/// How the node that answered was told from another.
+fn tls(ctx: Ctx<'_>) -> Value {
+    let tls = &ctx.app.config.tls;
+    let host = ctx.app.pve.host().map(|h| format!("{}:{}", h.host, h.port)).unwrap_or_default();
+    let how = if !tls.fingerprints.is_empty() {
+        "its certificate is the pinned one"
+    } else if tls.ca_file.is_some() {
+        "its certificate is of the CA in PROXMOX_TLS_CA_FILE"
+    } else if tls.insecure {
+        return json!({
+            "step": "connection", "ok": false,
+            "detail": format!("{host} answered, but nothing proves who it is (PROXMOX_TLS_INSECURE)"),
+            "hint": "`proxmox-mcp fingerprint` prints the line that pins its certificate",
+        });
+    } else {
+        "its certificate is trusted by this system"
+    };
+    good("connection", &format!("{host} answered; {how}"))
 }
 
 fn good(step: &str, detail: &str) -> Value {
