@@ -274,7 +274,13 @@ mod tests {
     #[test]
     fn what_stood_in_the_way_is_named_with_its_step() {
         let cases = [
-            (&*format!("{}\n", NOT_FORCED.replacen("echo ", "", 1)), "", 0, "forced command", "ssh-account"),
+            (
+                &*format!("{}\n", NOT_FORCED.replacen("echo ", "", 1)),
+                "",
+                0,
+                "forced command",
+                "ssh-account",
+            ),
             ("", "sh: 1: sudo: not found\n", 127, "sudo", "apt install sudo"),
             ("", "sudo: a password is required\n", 1, "sudo", "ssh-account"),
             ("", "sudo: /usr/sbin/pve-guard: command not found\n", 1, "guard", "ssh-guard"),

@@ -124,9 +124,7 @@ impl Guard {
     #[must_use]
     pub fn new(config: &Config) -> Self {
         let config = Arc::new(config.clone());
-        Self::with(move |node| {
-            Box::new(ByConfig { config: config.clone(), node: node.cloned() })
-        })
+        Self::with(move |node| Box::new(ByConfig { config: config.clone(), node: node.cloned() }))
     }
 
     /// Guards reached in another way.

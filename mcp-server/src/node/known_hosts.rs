@@ -145,9 +145,8 @@ mod tests {
 
     #[test]
     fn patterns_and_authorities_pin_nothing_and_revoked_keys_stay_known() {
-        let text = format!(
-            "* {A}\n192.0.2.* {A}\n@cert-authority 192.0.2.11 {A}\n@revoked other {B}\n"
-        );
+        let text =
+            format!("* {A}\n192.0.2.* {A}\n@cert-authority 192.0.2.11 {A}\n@revoked other {B}\n");
         let pins = parse(&text, &at("192.0.2.11", 22)).unwrap();
         assert!(pins.keys.is_empty());
         assert_eq!(pins.revoked, [HostKey::parse(B).unwrap()]);

@@ -125,10 +125,8 @@ impl Shared {
                 return None;
             }
             state.idle += 1;
-            let (woken, waited) = self
-                .wake
-                .wait_timeout(state, KEEP_ALIVE)
-                .unwrap_or_else(PoisonError::into_inner);
+            let (woken, waited) =
+                self.wake.wait_timeout(state, KEEP_ALIVE).unwrap_or_else(PoisonError::into_inner);
             state = woken;
             state.idle -= 1;
             if waited.timed_out() && state.queue.is_empty() {

@@ -20,8 +20,8 @@ use tokio::{
 };
 
 use super::{
-    key_file::PrivateKey,
     host_key::HostKey,
+    key_file::PrivateKey,
     known_hosts::Pins,
     link::{Connector, Exit, Failure, Link, Output, Step, Streams},
     target::Target,
@@ -131,7 +131,7 @@ async fn log_in(target: &Target, key: &PrivateKey) -> Result<Wire> {
     // Nothing of ours has been said yet: the key decides whether it will be.
     let shown = wire.host_key()?;
     if !pins.keys.contains(&shown) || pins.revoked.contains(&shown) {
-        return Err(wrong_host_key(target, &shown));
+        return Err(target.shows(&shown));
     }
     wire.authenticate(target, key).await?;
     Ok(wire)
@@ -146,9 +146,15 @@ async fn explain_key_exchange(target: &Target, error: Error) -> Error {
     };
     match again.await {
         Ok(shown) if !target.pins.keys.iter().any(|key| key.kind() == shown.kind()) => {
-            wrong_host_key(target, &shown)
+            target.shows(&shown)
         }
         _ => error,
+    }
+}
+
+impl Target {
+    fn shows(&self, shown: &HostKey) -> Error {
+        wrong_host_key(&self.place(), &self.pins, &self.pinned_in, shown)
     }
 }
 
@@ -158,16 +164,17 @@ fn not_pinned(target: &Target) -> Error {
         .hint("run `proxmox-mcp ssh-setup` (for a further node: with --node NAME --host ADDR)")
 }
 
-fn wrong_host_key(target: &Target, shown: &HostKey) -> Error {
-    let Pins { keys, revoked } = &target.pins;
+/// Refuses a host key that is not the pinned one, showing both.
+#[must_use]
+pub fn wrong_host_key(place: &str, pins: &Pins, pinned_in: &str, shown: &HostKey) -> Error {
+    let Pins { keys, revoked } = pins;
     let list = |keys: &[HostKey]| {
         let each = keys.iter().map(|key| format!("{} {}", key.kind(), key.fingerprint()));
         each.collect::<Vec<_>>().join(", ")
     };
     let what = if revoked.contains(shown) { "a revoked host key" } else { "another host key" };
     let message = format!(
-        "{} shows {what}: pinned is {}, shown is {}; nothing was sent and nothing was written",
-        target.place(),
+        "{place} shows {what}: pinned is {}, shown is {}; nothing was sent and nothing was written",
         list(keys),
         list(std::slice::from_ref(shown)),
     );
@@ -176,9 +183,8 @@ fn wrong_host_key(target: &Target, shown: &HostKey) -> Error {
         .hint(format!(
             "somebody may stand between, or the node was installed anew. On the node's own \
              console run `ssh-keygen -lf {}`; only if it prints the shown fingerprint, take the \
-             old key out of {} and run `proxmox-mcp ssh-setup` again",
+             old key out of {pinned_in} and run `proxmox-mcp ssh-setup` again",
             shown.usual_file(),
-            target.pinned_in,
         ))
         .with("pinned", keys.iter().map(HostKey::fingerprint).collect::<Vec<_>>())
         .with("shown", shown.fingerprint())
@@ -266,7 +272,10 @@ impl Wire {
     /// Tries a call once; `None` when it has to wait for the peer. A packet
     /// that is half on its way is finished first, since libssh2 takes no other
     /// call meanwhile.
-    async fn attempt<T>(&self, mut call: impl FnMut() -> io::Result<T>) -> Result<Option<T>, Fault> {
+    async fn attempt<T>(
+        &self,
+        mut call: impl FnMut() -> io::Result<T>,
+    ) -> Result<Option<T>, Fault> {
         loop {
             match call() {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {

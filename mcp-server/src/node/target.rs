@@ -58,11 +58,24 @@ pub fn of_node(config: &Config, node: Option<&NodeName>) -> Result<Target> {
                 .hint("set PROXMOX_HOST, or PROXMOX_SSH_NODES"));
         }
     };
-    let file = known_hosts_file(config);
-    let mut pins = known_hosts::read(&file, &address)?;
-    let mut pinned_in = file.display().to_string();
-    if main.as_ref() == Some(&address)
-        && let Some(text) = &ssh.host_key
+    let pins = pins_of(config, &address)?;
+    let file = known_hosts_file(config).display().to_string();
+    let pinned_in = match main.as_ref() == Some(&address) {
+        true => format!("PROXMOX_SSH_HOST_KEY (.env) or {file}"),
+        false => file,
+    };
+    Ok(Target { address, user: ssh.user.clone(), key: ssh.key.clone(), pins, pinned_in })
+}
+
+/// The keys pinned for an address: in `ssh/known_hosts`, and for the API's
+/// first host in `PROXMOX_SSH_HOST_KEY`.
+///
+/// # Errors
+/// `config` when one of them cannot be read.
+pub fn pins_of(config: &Config, address: &HostPort) -> Result<Pins> {
+    let mut pins = known_hosts::read(&known_hosts_file(config), address)?;
+    if main_address(config).as_ref() == Some(address)
+        && let Some(text) = &config.ssh.host_key
     {
         let key = HostKey::parse(text).map_err(|e| Error {
             code: Code::Config,
@@ -72,9 +85,8 @@ pub fn of_node(config: &Config, node: Option<&NodeName>) -> Result<Target> {
         if !pins.keys.contains(&key) {
             pins.keys.push(key);
         }
-        pinned_in = format!("PROXMOX_SSH_HOST_KEY or {pinned_in}");
     }
-    Ok(Target { address, user: ssh.user.clone(), key: ssh.key.clone(), pins, pinned_in })
+    Ok(pins)
 }
 
 /// The SSH server on the first host of the API.
