@@ -37,7 +37,7 @@ pub fn plausible(estate: &Estate, argument: &str) -> Option<Value> {
             "node" => json!(state.nodes.keys().next()?),
             "storage" => json!(state.storages.keys().next()?),
             "pool" | "poolid" => json!(state.pools.keys().next()?),
-            "upid" => json!(state.tasks.all().next()?.upid()),
+            "upid" => json!(state.tasks.all.first()?.upid()),
             "path" => json!("/nodes"),
             "method" => json!("GET"),
             _ => return None,

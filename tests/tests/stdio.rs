@@ -8,12 +8,23 @@ fn serve(estate: &Estate) -> Server {
     Server::start(estate.command().arg("serve"))
 }
 
-/// Answers a ping, so everything before it was dealt with; what else came meanwhile.
+/// Answers a ping; what else came meanwhile and was not asked for.
 fn still_there(server: &mut Server) -> Vec<Value> {
     let before = server.unasked().len();
     let answer = server.request("ping", json!({}));
     assert_eq!(answer["result"], json!({}), "{answer}");
     server.unasked().iter().skip(before).cloned().collect()
+}
+
+/// The error that a line without an id gets: exactly one, and the server goes on.
+fn refused_line(server: &mut Server, what: &str, line: &[u8], code: i64) {
+    server.send_raw(&[line, b"\n"].concat());
+    let answer = server.answer(&Value::Null);
+    assert_eq!(answer["error"]["code"], json!(code), "{what}: {answer}");
+    assert!(answer["error"]["message"].is_string(), "{what}: {answer}");
+    assert!(answer.get("id").is_some(), "{what}: the id is null, not absent: {answer}");
+    let others = still_there(server);
+    assert!(others.is_empty(), "{what}: one answer, not also {others:?}");
 }
 
 #[test]
@@ -54,13 +65,9 @@ fn lines_that_are_no_requests_get_one_error_without_an_id() {
         ("a batch of nonsense", b"[1,2]".to_vec(), -32600),
     ];
     for (what, line, code) in cases {
-        server.send_raw(&[&line[..], b"\n"].concat());
-        let others = still_there(&mut server);
-        assert_eq!(others.len(), 1, "{what}: one answer, not {others:?}");
-        assert_eq!(others[0]["id"], Value::Null, "{what}: {others:?}");
-        assert_eq!(others[0]["error"]["code"], json!(code), "{what}: {others:?}");
-        assert!(others[0]["error"]["message"].is_string(), "{what}: {others:?}");
+        refused_line(&mut server, what, &line, code);
     }
+    assert_eq!(server.finish(), Vec::<Value>::new(), "nothing comes late");
 }
 
 #[test]
@@ -69,10 +76,7 @@ fn a_line_over_16_mib_gets_one_error_and_the_next_line_is_read() {
     let mut server = Server::open(estate.command().arg("serve"));
     let head = r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"pve_list_vms","arguments":{"name":""#;
     let line = format!("{head}{}\"}}}}}}\n", "y".repeat(17 << 20));
-    server.send_raw(line.as_bytes());
-    let others = still_there(&mut server);
-    assert_eq!(others.len(), 1, "one answer, not {others:?}");
-    assert_eq!(others[0]["error"]["code"], json!(-32700), "{others:?}");
+    refused_line(&mut server, "17 MiB", line.trim_end().as_bytes(), -32700);
 
     // What is long and within the limit is read whole.
     let name = "y".repeat(4 << 20);
@@ -237,7 +241,8 @@ fn the_stateless_era_needs_no_opening() {
     let found = server.request("server/discover", new_era(json!({})));
     let versions = found["result"]["supportedVersions"].to_string();
     assert!(versions.contains(LATEST), "{found}");
-    assert_eq!(found["result"]["serverInfo"]["name"], "proxmox-mcp", "{found}");
+    let identity = &found["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+    assert_eq!(identity["name"], "proxmox-mcp", "{found}");
 
     let call = json!({ "name": "pve_list_vms", "arguments": { "limit": 2 } });
     let answer = server.request("tools/call", new_era(call));

@@ -34,7 +34,7 @@ impl Call {
     /// # Errors
     /// What the configuration or the tool says.
     pub fn run(&self, global: &Global) -> Ran {
-        let loaded = setup::load(global.variables())?;
+        let loaded = setup::load(global.variables()?)?;
         let tool = registry::all().iter().find(|t| t.name == self.tool);
         let Some(tool) = tool else {
             return Err(unknown(&self.tool, &loaded.config).into());
@@ -50,6 +50,7 @@ impl Call {
         arguments.extend(tool_args::arguments(&matches, tool));
         let mut out = global.out();
         out.json |= matches.get_flag(AS_JSON);
+        setup::complete(&loaded.config)?;
         let app = App::new(loaded.config)?;
         let answer = match setup::call(&app, tool.name, Value::Object(arguments)) {
             Ok(answer) => answer,

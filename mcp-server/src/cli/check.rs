@@ -1,13 +1,14 @@
 //! `check`: tries everything out, and says what to do where something is wrong.
 
-use anstyle::{AnsiColor, Style};
+use std::collections::BTreeMap;
+
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
     Global, log,
     out::{Exit, Out, Ran},
-    serve, setup,
+    setup, show,
 };
 use crate::{
     Error,
@@ -30,7 +31,7 @@ impl Check {
     /// When standard output cannot be written; what is wrong is in the answer.
     pub fn run(&self, global: &Global) -> Ran {
         let out = global.out();
-        let steps = steps(global);
+        let steps = steps(global.variables()?);
         let ok = steps.iter().all(|step| step["ok"] == true);
         if out.json {
             out.value(&json!({"ok": ok, "steps": steps}))?;
@@ -41,8 +42,8 @@ impl Check {
     }
 }
 
-fn steps(global: &Global) -> Vec<Value> {
-    let loaded = match config::load(&Sources::of_process(global.variables())) {
+fn steps(args: BTreeMap<String, String>) -> Vec<Value> {
+    let loaded = match config::load(&Sources::of_process(args)) {
         Ok(loaded) => loaded,
         Err(error) => return vec![failed("configuration", &error)],
     };
@@ -58,7 +59,7 @@ fn steps(global: &Global) -> Vec<Value> {
             json!({"step": "configuration", "ok": false, "detail": detail, "hint": w.hint})
         })
         .collect();
-    if let Err(error) = serve::complete(&loaded.config) {
+    if let Err(error) = setup::complete(&loaded.config) {
         steps.push(failed("configuration", &error));
         return steps;
     }
@@ -100,19 +101,11 @@ fn failed(step: &str, error: &Error) -> Value {
 }
 
 fn text(out: Out, steps: &[Value]) -> String {
-    let style = |colour: AnsiColor| Style::new().fg_color(Some(colour.into())).bold();
-    let mut text = String::new();
-    for step in steps {
+    let line = |step: &Value| {
         let part = |key: &str| step[key].as_str().unwrap_or_default();
-        let mark = if step["ok"] == true {
-            out.paint(style(AnsiColor::Green), "ok  ")
-        } else {
-            out.paint(style(AnsiColor::Red), "FAIL")
-        };
-        text.push_str(&format!("{mark}  {:<14} {}\n", part("step"), part("detail")));
-        if !part("hint").is_empty() {
-            text.push_str(&format!("{:21}-> {}\n", "", part("hint")));
-        }
-    }
-    text
+        let mark = if step["ok"] == true { "ok" } else { "FAIL" };
+        let what = format!("{:<14}{}", part("step"), part("detail"));
+        show::finding(out, mark, &what, "", part("hint"))
+    };
+    steps.iter().map(line).collect()
 }

@@ -35,7 +35,7 @@ impl ShowConfig {
     /// `config` for one that cannot be loaded; where it is looked for is shown before.
     pub fn run(&self, global: &Global) -> Ran {
         let out = global.out();
-        let sources = Sources::of_process(global.variables());
+        let sources = Sources::of_process(global.variables()?);
         let dirs = directories(&sources)?;
         if self.open {
             open(&dirs.config)?;
@@ -54,7 +54,7 @@ impl ShowConfig {
         if out.json {
             out.value(&value)?;
         } else {
-            out.text(&show::for_person("", &value, out.width))?;
+            out.text(&show::for_person(out, "", &value))?;
         }
         Ok(Exit::Well)
     }

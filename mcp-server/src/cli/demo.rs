@@ -41,7 +41,7 @@ impl Demo {
     pub fn run(&self, global: &Global) -> Ran {
         let out = global.out();
         runtime()?.block_on(async {
-            let estate = Estate::start(global.variables(), true).await?;
+            let estate = Estate::start(global.variables()?, true).await?;
             tour(&estate.app, out).await
         })
     }
@@ -128,23 +128,23 @@ async fn tour(app: &Arc<App>, out: Out) -> Ran {
     }
     out.text(
         "A made-up company with three nodes and about forty guests lives in this process for a\n\
-         moment. This is what an assistant sees of it, tool by tool.\n",
+         moment. This is what an assistant sees of it, tool by tool.\n\n",
     )?;
     step(out, 1, "How is the estate?", "pve_overview", &json!({}))?;
     print(out, &call(app, "pve_overview", json!({})).await?)?;
 
     step(out, 2, "What needs attention?", "pve_needs_attention", &json!({}))?;
-    print(out, &call(app, "pve_needs_attention", json!({})).await?)?;
+    let attention = call(app, "pve_needs_attention", json!({})).await?;
+    print(out, &attention)?;
 
-    let vmid = a_guest(app).await?;
-    let arguments = json!({"vmid": vmid});
+    let arguments = json!({"vmid": a_guest(app, &attention).await?});
     step(out, 3, "Tell me about one guest", "pve_guest_details", &arguments)?;
     print(out, &call(app, "pve_guest_details", arguments).await?)?;
 
     let change = refused_change(app).await?;
     step(out, 4, "Reboot the node", "pve_api_call", &change)?;
     match call(app, "pve_api_call", change).await {
-        Err(error) => out.text(&format!("refused: {error}\n"))?,
+        Err(error) => out.text(&format!("refused: {error}\n\n"))?,
         Ok(_) => return Err(Error::internal("a change that must be refused was not").into()),
     }
     out.text(&connect(&program()))?;
@@ -157,10 +157,11 @@ async fn as_json(app: &Arc<App>, out: Out) -> Ran {
         Err(error) => error.to_json(),
         Ok(_) => return Err(Error::internal("a change that must be refused was not").into()),
     };
-    let vmid = a_guest(app).await?;
+    let attention = call(app, "pve_needs_attention", json!({})).await?;
+    let vmid = a_guest(app, &attention).await?;
     out.value(&json!({
         "pve_overview": call(app, "pve_overview", json!({})).await?.structured,
-        "pve_needs_attention": call(app, "pve_needs_attention", json!({})).await?.structured,
+        "pve_needs_attention": attention.structured,
         "pve_guest_details": call(app, "pve_guest_details", json!({"vmid": vmid})).await?.structured,
         "refused": {"pve_api_call": change, "answer": refusal},
         "connect": [program(), "serve", "--demo"],
@@ -172,8 +173,12 @@ async fn call(app: &Arc<App>, tool: &str, arguments: Value) -> Result<Answer> {
     tools::call(app, tool, arguments, &Terminal::new()).await
 }
 
-/// A running guest of the estate.
-async fn a_guest(app: &Arc<App>) -> Result<Value> {
+/// A guest worth a look: one that needs attention, else one that runs.
+async fn a_guest(app: &Arc<App>, attention: &Answer) -> Result<Value> {
+    let findings = attention.structured.get("findings").and_then(Value::as_array);
+    if let Some(vmid) = findings.into_iter().flatten().find_map(|f| f.get("vmid")) {
+        return Ok(vmid.clone());
+    }
     let guests = call(app, "pve_list_vms", json!({"status": "running", "limit": 1})).await?;
     cell(&guests.structured, "vmid")
         .ok_or_else(|| Error::new(Code::NotFound, "the sample estate has no running guest"))
@@ -204,7 +209,7 @@ fn step(out: Out, n: u8, question: &str, tool: &str, arguments: &Value) -> std::
 }
 
 fn print(out: Out, answer: &Answer) -> std::io::Result<()> {
-    show::answer(out, answer)?;
+    out.text(&show::for_person(out, &answer.heading, &answer.structured))?;
     out.text("")
 }
 

@@ -36,7 +36,7 @@ impl Fingerprint {
     /// # Errors
     /// `config` without a host, and why a host could not be asked.
     pub fn run(&self, global: &Global) -> Ran {
-        let loaded = setup::load(global.variables())?;
+        let loaded = setup::load(global.variables()?)?;
         let hosts = if self.hosts.is_empty() {
             loaded.config.hosts.clone()
         } else {
@@ -104,7 +104,7 @@ fn pinned(tls: &Tls, host: &HostPort, facts: &CertificateFacts) -> Option<bool> 
         .filter(|p| p.host.as_ref().is_none_or(|h| host.is_host(h)))
         .peekable();
     pins.peek()?;
-    Some(pins.any(|pin| crate::pve::tls::colon_hex(&pin.sha256) == facts.sha256))
+    Some(pins.any(|pin| crate::config::Pin::fingerprint(&pin.sha256) == facts.sha256))
 }
 
 fn describe(tls: &Tls, host: &HostPort, seen: &CertificateFacts) -> Value {

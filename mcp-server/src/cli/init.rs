@@ -36,7 +36,7 @@ impl Init {
     /// # Errors
     /// `config` when the directory or a file cannot be made.
     pub fn run(&self, global: &Global) -> Ran {
-        let sources = Sources::of_process(global.variables());
+        let sources = Sources::of_process(global.variables()?);
         let dirs = directories(&sources)?;
         make_directory(&dirs.config)?;
         let files = [(".env", env_file()), ("critical.env", critical_file(self.enable_all))];

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::out::colours_wanted;
-use crate::{app::Redactor, config::Config};
+use crate::{config::Config, safety::redact::Redactor};
 
 /// Starts logging. `quiet` holds back what is below a warning unless `LOG_LEVEL` was set.
 pub fn start(config: &Config, level_was_set: bool, quiet: bool) {

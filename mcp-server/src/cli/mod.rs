@@ -24,7 +24,7 @@ use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, process::ExitCode
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config as configuration;
+use crate::{Error, Result, config as configuration, safety::Flag};
 use out::{Exit, Out, Ran};
 use views::{VIEWS, View};
 
@@ -57,8 +57,8 @@ pub struct Global {
     #[arg(long, global = true, value_name = "DIR")]
     config_dir: Option<PathBuf>,
     /// Sets a variable for this run; wins over the environment and .env
-    #[arg(long = "set", global = true, value_name = "NAME=VALUE", value_parser = assignment)]
-    set: Vec<(String, String)>,
+    #[arg(long = "set", global = true, value_name = "NAME=VALUE")]
+    set: Vec<String>,
     /// Print the structured answer as JSON
     #[arg(long, global = true)]
     json: bool,
@@ -66,13 +66,20 @@ pub struct Global {
 
 impl Global {
     /// The variables that the command line sets.
-    fn variables(&self) -> BTreeMap<String, String> {
-        let mut variables: BTreeMap<_, _> = self.set.iter().cloned().collect();
+    ///
+    /// # Errors
+    /// `invalid_argument` for a name that is none, and for a secret.
+    fn variables(&self) -> Result<BTreeMap<String, String>> {
+        let mut variables = BTreeMap::new();
+        for text in &self.set {
+            let (name, value) = assignment(text)?;
+            variables.insert(name.to_owned(), value.to_owned());
+        }
         if let Some(dir) = &self.config_dir {
             let dir = dir.to_string_lossy().into_owned();
             variables.insert(configuration::CONFIG_DIR.to_owned(), dir);
         }
-        variables
+        Ok(variables)
     }
 
     fn out(&self) -> Out {
@@ -80,23 +87,28 @@ impl Global {
     }
 }
 
-/// `NAME=VALUE` of `--set`; a secret has no place where every process can read it.
-fn assignment(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
-    let name = name.trim();
-    if name == configuration::CONFIG_DIR {
-        return Err("use --config-dir".to_owned());
+/// `NAME=VALUE` of `--set`. A value is never repeated in an error: it may be a secret that was
+/// put where every process can read it.
+fn assignment(text: &str) -> Result<(&str, &str)> {
+    let bad = |message: String, hint: String| Err(Error::argument(message).hint(hint));
+    let Some((name, value)) = text.split_once('=') else {
+        return bad(
+            "--set takes NAME=VALUE".to_owned(),
+            "for example --set PROXMOX_MODE=write".to_owned(),
+        );
+    };
+    let variable = configuration::variable(name);
+    if variable.is_some_and(|v| v.secret) || name == "PROXMOX_TOKEN_ID" {
+        let hint = format!("set {name} in .env or the environment");
+        return bad(format!("{name} is not taken from the command line, others can see it"), hint);
     }
-    if configuration::variable(name).is_some_and(|v| v.secret) || name == "PROXMOX_TOKEN_ID" {
-        return Err(format!("set {name} in .env or the environment, others can see this"));
-    }
-    let flag = crate::safety::Flag::of_variable(name).is_some();
-    if configuration::variable(name).is_none() && !flag {
+    if variable.is_none() && Flag::of_variable(name).is_none() {
         let near = configuration::nearest_variable(name);
-        let near = near.map(|n| format!(", did you mean {n}?")).unwrap_or_default();
-        return Err(format!("{name} is not a variable of this server{near}"));
+        let hint = near
+            .map_or("`proxmox-mcp config` lists them".to_owned(), |n| format!("did you mean {n}?"));
+        return bad(format!("--set: {name} is not a variable of this server"), hint);
     }
-    Ok((name.to_owned(), value.to_owned()))
+    Ok((name, value))
 }
 
 #[derive(Debug, Subcommand)]

@@ -7,9 +7,10 @@ use clap::Args;
 use super::{
     Global, log,
     out::{Exit, Failure, Ran},
+    setup,
 };
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     app::App,
     config::{self, Config, Sources},
     mcp,
@@ -34,9 +35,9 @@ impl Serve {
     /// `config`, before anything is served.
     pub fn run(&self, global: &Global) -> Ran {
         if self.demo {
-            return super::demo::serve(global.variables()).map_err(Failure::Error);
+            return super::demo::serve(global.variables()?).map_err(Failure::Error);
         }
-        let config = load(global.variables())?;
+        let config = load(global.variables()?)?;
         let app = App::new(config)?;
         runtime()?.block_on(mcp::serve_stdio(app))?;
         Ok(Exit::Well)
@@ -50,32 +51,8 @@ pub(super) fn load(args: BTreeMap<String, String>) -> Result<Config> {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    complete(&loaded.config)?;
+    setup::complete(&loaded.config)?;
     Ok(loaded.config)
-}
-
-/// Names the first variable without which nothing can be reached.
-pub(super) fn complete(config: &Config) -> Result<()> {
-    let missing = if config.hosts.is_empty() {
-        "PROXMOX_HOST"
-    } else if config.token.is_none() {
-        "PROXMOX_TOKEN_ID"
-    } else {
-        return Ok(());
-    };
-    let file = config.dirs.config.join(".env");
-    let hint = if file.exists() {
-        format!("set it in {} or in the environment", file.display())
-    } else {
-        format!(
-            "`proxmox-mcp init` writes {} and says how to make a token; `proxmox-mcp demo` needs \
-             neither",
-            file.display()
-        )
-    };
-    Err(Error::new(Code::Config, format!("{missing} is not set"))
-        .hint(hint)
-        .with("variable", missing))
 }
 
 /// Two threads: one call's parsing does not hold up another's, and more would only cost memory.

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{log, out::say, terminal::Terminal};
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     app::App,
-    config::{self, Loaded, Sources},
+    config::{self, Config, Loaded, Sources},
     render::Answer,
     tools,
 };
@@ -24,6 +24,43 @@ pub fn load(args: BTreeMap<String, String>) -> Result<Loaded> {
         say(&format!("warning: {warning}"));
     }
     Ok(loaded)
+}
+
+/// The application of a command that talks to the node.
+///
+/// # Errors
+/// `config`, also when there is nothing to talk to.
+pub fn app(args: BTreeMap<String, String>) -> Result<Arc<App>> {
+    let loaded = load(args)?;
+    complete(&loaded.config)?;
+    App::new(loaded.config)
+}
+
+/// Names the first variable without which nothing can be reached.
+///
+/// # Errors
+/// `config`.
+pub fn complete(config: &Config) -> Result<()> {
+    let missing = if config.hosts.is_empty() {
+        "PROXMOX_HOST"
+    } else if config.token.is_none() {
+        "PROXMOX_TOKEN_ID"
+    } else {
+        return Ok(());
+    };
+    let file = config.dirs.config.join(".env");
+    let hint = if file.exists() {
+        format!("set it in {} or in the environment", file.display())
+    } else {
+        format!(
+            "`proxmox-mcp init` writes {} and says how to make a token; `proxmox-mcp demo` needs \
+             neither",
+            file.display()
+        )
+    };
+    Err(Error::new(Code::Config, format!("{missing} is not set"))
+        .hint(hint)
+        .with("variable", missing))
 }
 
 /// Runs a future on this thread alone: a command makes one or a few calls and ends.

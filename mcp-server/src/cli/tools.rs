@@ -39,7 +39,7 @@ impl Tools {
     /// # Errors
     /// `config`.
     pub fn run(&self, global: &Global) -> Ran {
-        let config = setup::load(global.variables())?.config;
+        let config = setup::load(global.variables()?)?.config;
         let tools: Vec<&Tool> = registered(&config)
             .filter(|t| self.group.as_ref().is_none_or(|g| g == t.group.as_str()))
             .collect();

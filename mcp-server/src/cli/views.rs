@@ -121,7 +121,7 @@ impl View {
     pub fn run(&self, matches: &ArgMatches, global: &Global) -> Ran {
         let tool = self.tool().ok_or_else(|| Error::internal(format!("no tool {}", self.tool)))?;
         let arguments = Value::Object(tool_args::arguments(matches, tool));
-        let app = App::new(setup::load(global.variables())?.config)?;
+        let app = setup::app(global.variables()?)?;
         let answer = setup::call(&app, self.tool, arguments)?;
         show::answer(global.out(), &answer)?;
         Ok(self.judge(&app, &answer.structured)?)

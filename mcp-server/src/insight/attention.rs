@@ -192,8 +192,29 @@ impl Look<'_> {
 
     /// One of many of the same kind: `whose` is counted, or named when there are few.
     fn cannot_see_of(&mut self, what: &str, whose: String, why: impl Into<String>) {
-        self.unseen.entry((what.to_owned(), why.into())).or_default().push(whose);
+        let key = (what.to_owned(), general(&why.into()));
+        self.unseen.entry(key).or_default().push(whose);
     }
+}
+
+/// A reason without the object's own name in its paths, so that the same reason
+/// for many objects is one line: `/vms/105` becomes `/vms/{vmid}`.
+fn general(why: &str) -> String {
+    let path = |path: &str| {
+        let mut before = "";
+        let mut parts = Vec::new();
+        for segment in path.split('/') {
+            parts.push(match before {
+                "nodes" => "{node}",
+                "qemu" | "lxc" | "vms" => "{vmid}",
+                _ => segment,
+            });
+            before = segment;
+        }
+        parts.join("/")
+    };
+    let word = |word: &str| if word.starts_with('/') { path(word) } else { word.to_owned() };
+    why.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Names up to this many are listed, more are counted.
@@ -210,11 +231,11 @@ impl From<((String, String), Vec<String>)> for Unseen {
     }
 }
 
-/// Days with one decimal.
+/// Whole tenths of days, so that it never says more than [`age`].
 fn days(seconds: i64) -> f64 {
     #[allow(clippy::cast_precision_loss)]
-    let days = seconds as f64 / 86_400.0;
-    (days * 10.0).round() / 10.0
+    let tenths = (seconds / 8640) as f64;
+    tenths / 10.0
 }
 
 /// A share as percent with one decimal.
@@ -227,7 +248,8 @@ fn age(seconds: i64) -> String {
     let (n, unit) = match seconds {
         s if s >= 86_400 => (s / 86_400, "day"),
         s if s >= 3600 => (s / 3600, "hour"),
-        s => (s.max(0) / 60, "minute"),
+        s if s >= 60 => (s / 60, "minute"),
+        _ => return "less than a minute".to_owned(),
     };
     format!("{n} {unit}{}", if n == 1 { "" } else { "s" })
 }

@@ -140,9 +140,10 @@ impl Estate {
         Self { now, ..Self::default() }
     }
 
-    /// `GET /access/permissions`. Read it first: it tells empty from invisible.
+    /// `GET /access/permissions`.
     pub fn read_rights(&mut self, answer: Answer<'_>) {
         self.rights = Part::of(answer, Rights::read);
+        self.tell_empty_from_hidden();
     }
 
     /// `GET /cluster/resources`: guests, nodes and storages.
@@ -150,18 +151,20 @@ impl Estate {
         self.guests = Part::of(answer, Guest::list);
         self.nodes = Part::of(answer, Node::list);
         self.storages = Part::of(answer, Storage::list);
-        if self.guests.rows().is_empty()
-            && let (Part::Known(_), Part::Known(rights)) = (&self.guests, &self.rights)
-            && !rights.anywhere("/vms", "VM.Audit")
-        {
+        self.tell_empty_from_hidden();
+    }
+
+    /// The API leaves out what a token may not see; an empty list may mean that.
+    fn tell_empty_from_hidden(&mut self) {
+        let Part::Known(rights) = &self.rights else { return };
+        if self.guests.known().is_some_and(Vec::is_empty) && !rights.anywhere("/vms", "VM.Audit") {
             self.guests = Part::Unknown(
                 "0 guests visible: the token lacks VM.Audit on /vms (a token with privilege \
                  separation has only the rights given to itself)"
                     .to_owned(),
             );
         }
-        if self.storages.rows().is_empty()
-            && let (Part::Known(_), Part::Known(rights)) = (&self.storages, &self.rights)
+        if self.storages.known().is_some_and(Vec::is_empty)
             && !rights.anywhere("/storage", "Datastore.Audit")
         {
             self.storages = Part::Unknown(
@@ -175,7 +178,7 @@ impl Estate {
         self.cluster = Part::of(answer, Cluster::read);
     }
 
-    /// `GET /nodes/{node}/status`: versions. After [`Estate::read_resources`].
+    /// `GET /nodes/{node}/status`: versions and available memory. After [`Estate::read_resources`].
     pub fn read_node_status(&mut self, node: &str, answer: Answer<'_>) {
         if let (Part::Known(nodes), Ok(value)) = (&mut self.nodes, answer)
             && let Some(found) = nodes.iter_mut().find(|n| n.name == node)

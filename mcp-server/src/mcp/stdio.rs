@@ -142,14 +142,21 @@ impl Stdio {
             _ => value.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion").is_some(),
         };
         let is_request = method.is_some() && !id.is_null();
+        let is_known = method.as_deref().is_some_and(|m| KNOWN_METHODS.contains(&m));
+        let params = value.get("params").map(Value::is_object);
+        let wrong_shape = |id: Value| Line::Wrong {
+            id,
+            code: INVALID_PARAMS,
+            message: format!(
+                "parameters of {} have the wrong shape",
+                method.as_deref().unwrap_or_default()
+            ),
+        };
         match serde_json::from_value::<RxJsonRpcMessage<RoleServer>>(value) {
             Ok(JsonRpcMessage::Request(request))
-                if matches!(request.request, ClientRequest::CustomRequest(_))
-                    && method.as_deref().is_some_and(|m| KNOWN_METHODS.contains(&m)) =>
+                if is_known && matches!(request.request, ClientRequest::CustomRequest(_)) =>
             {
-                let message =
-                    format!("parameters of {} have the wrong shape", method.unwrap_or_default());
-                Line::Wrong { id, code: INVALID_PARAMS, message }
+                wrong_shape(id)
             }
             // The library ends a session that opens with anything but a request.
             Ok(message) if !self.opened && !matches!(message, JsonRpcMessage::Request(_)) => {
@@ -163,6 +170,10 @@ impl Stdio {
             Err(_) if method.is_some() && !is_request => Line::Nothing,
             Err(_) => {
                 let id = if id.is_string() || id.is_number() { id } else { Value::Null };
+                // The library takes no request at all whose parameters are a list or a scalar.
+                if is_known && params == Some(false) && !id.is_null() {
+                    return wrong_shape(id);
+                }
                 let message = "not a JSON-RPC 2.0 request".to_owned();
                 Line::Wrong { id, code: INVALID_REQUEST, message }
             }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Code, Error, Result,
     config::{Config, HostPort},
-    safety::{Method, Permit},
+    safety::{self, Class, Facts, Method, Operation, Permit},
 };
 
 /// One connection pool to one cluster; a clone shares it.
@@ -150,8 +150,10 @@ impl Client {
 }
 
 /// Whether a GET is of class READ, as the classifier says.
-fn is_plain_read(_path: &ApiPath, _params: &Params) -> bool {
-    true
+fn is_plain_read(path: &ApiPath, params: &Params) -> bool {
+    let operation = Operation { method: Method::Get, path: path.clone(), params: params.clone() };
+    let found = safety::classify(&operation, &Facts::default());
+    found.never.is_none() && found.class == Class::Read
 }
 
 impl Inner {

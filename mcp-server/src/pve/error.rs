@@ -48,7 +48,7 @@ pub(crate) fn of_reply(call: Call<'_>, reply: &Reply) -> Error {
             format!("no such endpoint or method: {} {}", call.method.as_str(), call.path),
         )
         .hint("pve_api_explore lists what this node has"),
-        _ => said.refusal(call),
+        status => said.refusal(call, status),
     };
     error.with("http_status", reply.status)
 }
@@ -93,6 +93,8 @@ fn without_source_place(text: &str) -> &str {
         _ => text,
     }
 }
+
+const ARGUMENT_HINT: &str = "pve_api_schema shows what the parameters may be";
 
 const PROXY_HINT: &str = "something else than pveproxy answers there: check host and port, and any \
                           reverse proxy in between";
@@ -148,7 +150,7 @@ impl Said {
     }
 
     /// A refusal by the API itself, recognised by its words.
-    fn refusal(&self, call: Call<'_>) -> Error {
+    fn refusal(&self, call: Call<'_>, status: u16) -> Error {
         let mut text = self.text.clone();
         if !self.fields.is_empty() {
             let list: Vec<String> = self
@@ -161,9 +163,9 @@ impl Said {
         let lower = text.to_lowercase();
         let rule = RULES.iter().find(|rule| (rule.applies)(&lower, call));
         let mut error = match rule {
+            _ if status == 400 => Error::argument(text.clone()).hint(ARGUMENT_HINT),
             Some(rule) => Error::new(rule.code, text.clone()).hint(rule.hint),
-            None if !self.fields.is_empty() => Error::argument(text.clone())
-                .hint("pve_api_schema shows what the parameters may be"),
+            None if !self.fields.is_empty() => Error::argument(text.clone()).hint(ARGUMENT_HINT),
             None => Error::new(Code::ApiError, text.clone()),
         };
         if !self.fields.is_empty() {
@@ -409,3 +411,7 @@ pub(crate) fn is_content(path: &str) -> bool {
         && parts.nth(1) == Some("storage")
         && parts.nth(1) == Some("content")
 }
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;

@@ -31,6 +31,12 @@ pub use schema::Schema;
 pub use task::{TaskStatus, Upid};
 
 #[cfg(test)]
+mod read_tests;
+#[cfg(test)]
+mod send_tests;
+#[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tls_tests;
+#[cfg(test)]
+mod wait_tests;

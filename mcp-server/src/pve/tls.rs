@@ -35,12 +35,6 @@ pub struct CertificateFacts {
     pub facts: Facts,
 }
 
-/// A SHA-256 as Proxmox shows it: upper-case hexadecimal with colons.
-#[must_use]
-pub fn colon_hex(sha256: &[u8; 32]) -> String {
-    sha256.map(|byte| format!("{byte:02X}")).join(":")
-}
-
 /// Makes the TLS side of a connection for the configured trust.
 ///
 /// # Errors
@@ -73,7 +67,10 @@ pub async fn fetch_fingerprint(host: &HostPort, timeout: Duration) -> Result<Cer
         })?;
         let seen = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         let seen = seen.ok_or_else(|| Error::internal("the handshake left no certificate"))?;
-        Ok(CertificateFacts { sha256: colon_hex(&fingerprint(seen)), facts: x509::facts(seen) })
+        Ok(CertificateFacts {
+            sha256: Pin::fingerprint(&fingerprint(seen)),
+            facts: x509::facts(seen),
+        })
     };
     tokio::time::timeout(timeout, look).await.unwrap_or_else(|_| {
         Err(Error::new(
@@ -118,7 +115,7 @@ enum Why {
 
 impl std::fmt::Display for Distrust {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "certificate {} is not trusted", colon_hex(&self.seen))
+        write!(f, "certificate {} is not trusted", Pin::fingerprint(&self.seen))
     }
 }
 
@@ -127,10 +124,10 @@ impl std::error::Error for Distrust {}
 impl Distrust {
     /// As the product's error, naming the host that showed the certificate.
     pub(crate) fn to_error(&self, host: &HostPort) -> Error {
-        let seen = colon_hex(&self.seen);
+        let seen = Pin::fingerprint(&self.seen);
         let error = match &self.why {
             Why::NotPinned(pins) => {
-                let expected: Vec<String> = pins.iter().map(colon_hex).collect();
+                let expected: Vec<String> = pins.iter().map(Pin::fingerprint).collect();
                 let wanted = match expected.as_slice() {
                     [] => "no fingerprint is set for this host".to_owned(),
                     list => format!("expected {}", list.join(" or ")),

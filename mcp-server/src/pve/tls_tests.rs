@@ -8,7 +8,7 @@ use crate::{
     pve::{
         ApiPath, Client, Params,
         testing::{Identity, Node, closed_port, data},
-        tls::{colon_hex, fetch_fingerprint},
+        tls::fetch_fingerprint,
     },
 };
 
@@ -53,11 +53,11 @@ async fn pins_decide_alone() {
     }
     let error = try_with(&node, pins(vec![pin(None, wrong)])).await.unwrap_err();
     assert_eq!(error.code, Code::TlsPinMismatch);
-    assert!(error.message.contains(&colon_hex(&right)), "{error}");
-    assert!(error.message.contains(&colon_hex(&wrong)), "{error}");
+    assert!(error.message.contains(&Pin::fingerprint(&right)), "{error}");
+    assert!(error.message.contains(&Pin::fingerprint(&wrong)), "{error}");
     assert!(error.hint.contains("proxmox-mcp fingerprint"), "{error}");
-    assert_eq!(error.details["seen"], colon_hex(&right));
-    assert_eq!(error.details["expected"][0], colon_hex(&wrong));
+    assert_eq!(error.details["seen"], Pin::fingerprint(&right));
+    assert_eq!(error.details["expected"][0], Pin::fingerprint(&wrong));
     assert!(node.seen().iter().all(|s| s.header("authorization").is_some()));
 }
 
@@ -119,7 +119,7 @@ async fn a_ca_file_vouches_for_its_own_and_for_the_right_name() {
         Identity::new(&["127.0.0.1", "a-much-longer-name-that-makes-another-file.example.org"]);
     let error = try_with(&good, with(&other.pem)).await.unwrap_err();
     assert_eq!(error.code, Code::TlsUntrusted);
-    assert!(error.message.contains(&colon_hex(&good.identity.sha256())), "{error}");
+    assert!(error.message.contains(&Pin::fingerprint(&good.identity.sha256())), "{error}");
 
     let named = Identity::new(&["pve1.example.org"]);
     let elsewhere = Node::start_as(named, |_| data(1.into())).await;
@@ -179,7 +179,7 @@ async fn an_ipv6_host_is_reached_and_its_pin_found() {
 async fn the_fingerprint_is_read_without_a_request() {
     let node = node().await;
     let seen = fetch_fingerprint(&node.host, Duration::from_secs(5)).await.unwrap();
-    assert_eq!(seen.sha256, colon_hex(&node.identity.sha256()));
+    assert_eq!(seen.sha256, Pin::fingerprint(&node.identity.sha256()));
     assert_eq!(seen.sha256.len(), 95);
     assert!(seen.facts.not_after.is_some() && seen.facts.subject.is_some());
     assert!(node.seen().is_empty());

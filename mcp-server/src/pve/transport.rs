@@ -2,7 +2,9 @@
 
 use std::{error::Error as _, io, io::Read as _, time::Duration};
 
-use reqwest::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION};
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LOCATION,
+};
 use secrecy::ExposeSecret;
 
 use super::tls;
@@ -120,7 +122,11 @@ impl Transport {
             out = out.header(AUTHORIZATION, value.clone());
         }
         if let Some(body) = &request.body {
-            out = out.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body.clone());
+            // hyper leaves the length of an empty body out; a proxy may insist on it.
+            out = out
+                .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+                .header(CONTENT_LENGTH, body.len())
+                .body(body.clone());
         }
         let failed = |e: reqwest::Error| failure(host, request.timeout, &e);
         let mut response = out.send().await.map_err(failed)?;

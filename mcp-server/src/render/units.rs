@@ -47,6 +47,14 @@ pub fn time(epoch: i64) -> String {
         .unwrap_or_default()
 }
 
+/// Now, RFC 3339 with milliseconds and offset.
+#[must_use]
+pub fn time_ms() -> String {
+    let now = jiff::Timestamp::now();
+    let rounded = now.round(jiff::Unit::Millisecond).unwrap_or(now);
+    format!("{:.3}", rounded.display_with_offset(jiff::tz::Offset::UTC))
+}
+
 /// Seconds since 1970, now.
 #[must_use]
 pub fn now() -> i64 {

@@ -1,10 +1,25 @@
 //! What stands between a caller and the estate: classification, gate, approval, audit.
 
+pub mod api;
+pub mod audit;
+pub mod class;
+pub mod conditions;
+pub mod facts;
 pub mod flags;
+pub mod normal;
+pub mod propstring;
+pub mod redact;
+pub mod rules;
+pub mod volume;
 
+pub use class::{Classification, classify};
+pub use facts::{Facts, Nobody, State};
 pub use flags::{Flag, Flags};
 
-use crate::pve::{ApiPath, Params};
+use crate::{
+    Error, Result,
+    pve::{ApiPath, Params},
+};
 
 /// What a request can do to the estate, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +61,26 @@ pub enum Method {
 }
 
 impl Method {
+    /// Every method.
+    pub const ALL: [Method; 4] = [Method::Get, Method::Post, Method::Put, Method::Delete];
+
+    /// Reads a method's name, in any case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Method> {
+        Method::ALL.into_iter().find(|m| text.eq_ignore_ascii_case(m.as_str()))
+    }
+
+    /// As [`Method::parse`], for an argument of a tool.
+    ///
+    /// # Errors
+    /// `invalid_argument` for everything but GET, POST, PUT and DELETE.
+    pub fn read(text: &str) -> Result<Method> {
+        Method::parse(text).ok_or_else(|| {
+            let shown: String = text.chars().take(20).collect();
+            Error::argument(format!("{shown:?} is not a method of the Proxmox API"))
+                .hint("GET, POST, PUT and DELETE are spoken, and nothing stands for another")
+        })
+    }
     /// The method's name in upper case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -48,7 +48,7 @@ pub async fn call(
     };
     match outcome {
         Ok(mut answer) => {
-            app.redactor().value(&mut answer.structured);
+            app.redactor().value(None, &mut answer.structured);
             clean_value(&mut answer.structured);
             Ok(answer)
         }

@@ -6,6 +6,7 @@ use super::failure::Failure;
 use super::login::Login;
 use super::{params, permit};
 use crate::state::State;
+use crate::state::task::{self, Plan};
 
 /// A handler of one method of one endpoint.
 pub(crate) type Handler = fn(&mut Call<'_>) -> Answer;
@@ -112,5 +113,37 @@ impl Call<'_> {
             }
         }
         Ok(())
+    }
+}
+
+impl Call<'_> {
+    /// Starts a task on the node of the call; the answer is its id.
+    pub(crate) fn spawn(
+        &mut self,
+        kind: &str,
+        id: &str,
+        takes_ms: i64,
+        work: impl FnOnce(&mut State, i64) -> Result<Vec<String>, String> + Send + 'static,
+    ) -> Answer {
+        let node = self.node();
+        self.start(Plan::new(&node, kind, id, takes_ms, work))
+    }
+
+    /// Starts a planned task; the answer is its id.
+    pub(crate) fn start(&mut self, plan: Plan) -> Answer {
+        let user = self.login.full();
+        let upid = task::start(self.state, &user, self.now_ms, plan);
+        Ok(Value::String(upid).into())
+    }
+
+    /// Starts a task that fails at once with this text.
+    pub(crate) fn spawn_failing(
+        &mut self,
+        kind: &str,
+        id: &str,
+        text: impl Into<String>,
+    ) -> Answer {
+        let text = text.into();
+        self.spawn(kind, id, 40, move |_, _| Err(text))
     }
 }

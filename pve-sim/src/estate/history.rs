@@ -36,9 +36,9 @@ fn jobs(state: &mut State) {
             "compress": "zstd", "enabled": 1}),
         ),
         (
-            "old-all",
-            json!({"schedule": "sun 01:00", "storage": "nfs-backup", "all": 1, "exclude": "900,901,902,910",
-            "mode": "stop", "enabled": 0, "comment": "abgelöst durch prod-nightly"}),
+            "dev-old",
+            json!({"schedule": "sun 01:00", "storage": "nfs-backup", "vmid": "122,123", "mode": "stop",
+            "enabled": 0, "comment": "ausgesetzt, bis der Speicher wächst"}),
         ),
     ] {
         let mut job = map(job);
@@ -252,7 +252,7 @@ fn network(state: &mut State) {
                 json!({"type": "in", "action": "ACCEPT", "macro": "Ping", "enable": 1, "log": "nolog"}),
             ),
             rule(
-                json!({"type": "in", "action": "DROP", "source": "dc/gesperrt", "enable": 1, "comment": "Sperrliste"}),
+                json!({"type": "in", "action": "DROP", "source": "+dc/gesperrt", "enable": 1, "comment": "Sperrliste"}),
             ),
         ],
         options: map(json!({"enable": 1, "policy_in": "DROP", "policy_out": "ACCEPT"})),

@@ -1,12 +1,24 @@
 //! What each endpoint does. The tables of all modules make up the API that is
 //! here; the rest answers 501.
 
+mod access;
+mod accounts;
+mod agent;
+mod backup;
 pub(crate) mod calendar;
 mod cluster;
+mod firewall;
 mod guests;
+mod ha;
 mod index;
+mod network;
 mod nodes;
+mod pools;
+mod power;
+mod sdn;
+mod snapshots;
 mod storages;
+mod system;
 mod tasks;
 
 use std::collections::HashMap;
@@ -21,11 +33,26 @@ type Table = HashMap<(&'static str, &'static str), Handler>;
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let all = [
-        index::ROUTES,
+        access::ROUTES,
+        accounts::ROUTES,
+        agent::ROUTES,
+        backup::ROUTES,
         cluster::ROUTES,
-        nodes::ROUTES,
+        firewall::ROUTES,
+        firewall::OBJECTS,
+        firewall::OTHERS,
         guests::ROUTES,
+        ha::ROUTES,
+        index::ROUTES,
+        network::ROUTES,
+        nodes::ROUTES,
+        pools::ROUTES,
+        power::ROUTES,
+        sdn::ROUTES,
+        sdn::OTHERS,
+        snapshots::ROUTES,
         storages::ROUTES,
+        system::ROUTES,
         tasks::ROUTES,
     ];
     all.into_iter().flatten().map(|&(method, path, handler)| ((method, path), handler)).collect()

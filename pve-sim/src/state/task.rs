@@ -91,6 +91,39 @@ pub struct Plan {
     pub work: Work,
 }
 
+impl Plan {
+    /// A task without a log of its own and without a lock.
+    pub fn new(
+        node: &str,
+        kind: &str,
+        id: &str,
+        takes_ms: i64,
+        work: impl FnOnce(&mut State, i64) -> Result<Vec<String>, String> + Send + 'static,
+    ) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            id: id.to_owned(),
+            node: node.to_owned(),
+            takes_ms,
+            holds: None,
+            log: Vec::new(),
+            work: Box::new(work),
+        }
+    }
+
+    /// With lines that are in the log from the start.
+    pub fn log(mut self, lines: &[String]) -> Self {
+        self.log.extend_from_slice(lines);
+        self
+    }
+
+    /// Gives a guest's lock back when it ends.
+    pub fn holding(mut self, vmid: u32) -> Self {
+        self.holds = Some(vmid);
+        self
+    }
+}
+
 /// All tasks, oldest first.
 #[derive(Debug)]
 pub struct Tasks {

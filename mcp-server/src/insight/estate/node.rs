@@ -51,6 +51,8 @@ pub struct Node {
     pub maxcpu: Option<u64>,
     /// Memory in use.
     pub mem: Option<u64>,
+    /// Memory that guests could take, cache not counted, where the node was asked.
+    pub mem_available: Option<u64>,
     /// Memory.
     pub maxmem: Option<u64>,
     /// Root file system in use.
@@ -79,6 +81,7 @@ impl Node {
                     cpu: loose::float(row, "cpu"),
                     maxcpu: loose::uint(row, "maxcpu"),
                     mem: loose::uint(row, "mem"),
+                    mem_available: None,
                     maxmem: loose::uint(row, "maxmem"),
                     disk: loose::uint(row, "disk"),
                     maxdisk: loose::uint(row, "maxdisk"),
@@ -92,8 +95,10 @@ impl Node {
         nodes
     }
 
-    /// Adds versions from `GET /nodes/{node}/status`.
+    /// Adds what `GET /nodes/{node}/status` knows better.
     pub(super) fn add_status(&mut self, status: &Value) {
+        self.mem_available =
+            status.get("memory").and_then(|memory| loose::uint(memory, "available"));
         // pve-manager/9.2.11/14a22df3a1b2c3d4
         self.version =
             loose::str(status, "pveversion").map(|v| v.split('/').nth(1).unwrap_or(v).to_owned());

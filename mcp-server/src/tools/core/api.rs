@@ -8,7 +8,7 @@ use crate::{
     Code, Error, Result,
     pve::{ApiPath, Params},
     render::{Answer, Page, Table},
-    safety::Method,
+    safety::{Facts, Method, Operation, classify as classify_call},
     tools::Ctx,
 };
 
@@ -52,12 +52,13 @@ pub async fn explore(ctx: Ctx<'_>, args: Explore) -> Result<Answer> {
     let found = schema.list(&path, depth)?;
     let page = Page::new(args.limit, args.offset);
     let table = Table::new(["path", "methods", "children"]).fill(found.iter(), page, |row| {
-        let methods: Vec<&str> = row.methods.iter().map(|m| m.as_str()).collect();
-        vec![(&*row.path).into(), methods.join(",").into(), row.children.into()]
+        let methods = row.methods.iter().map(|m| with_class(*m, &row.path));
+        let methods: Vec<String> = methods.collect();
+        vec![(&*row.path).into(), methods.join(" ").into(), row.children.into()]
     });
-    let own = schema
-        .find(&path)
-        .map(|node| node.methods().map(Method::as_str).collect::<Vec<_>>().join(","));
+    let own = schema.find(&path).map(|node| {
+        node.methods().map(|m| with_class(m, node.path())).collect::<Vec<_>>().join(" ")
+    });
     let answer = table.into_answer(&format!("paths below {path}"));
     Ok(match own.filter(|own| !own.is_empty()) {
         Some(own) => answer.with("methods_of_the_path", own),
@@ -87,7 +88,7 @@ pub async fn schema(ctx: Ctx<'_>, args: Schema) -> Result<Answer> {
     let path = below(&args.path)?;
     let schema = ctx.app.pve.schema().await?;
     let methods = match &args.method {
-        Some(method) => vec![method_of(method)?],
+        Some(method) => vec![Method::read(method)?],
         None => schema.find(&path).map(|node| node.methods().collect()).unwrap_or_default(),
     };
     // Where nothing is found, asking for one method tells why.
@@ -96,23 +97,28 @@ pub async fn schema(ctx: Ctx<'_>, args: Schema) -> Result<Answer> {
     for method in methods {
         let (node, info) = schema.method(&path, method)?;
         out.insert("path".into(), node.path().into());
-        let told = info.to_json();
+        let mut told = info.to_json();
+        if let Value::Object(map) = &mut told {
+            map.insert("class".into(), class_of(method, node.path()).into());
+        }
         out.insert(method.as_str().to_owned(), told);
     }
     Ok(Answer::new(out))
 }
 
-/// One of the four methods, in any case and without anything around it.
-fn method_of(text: &str) -> Result<Method> {
-    match text.to_ascii_uppercase().as_str() {
-        "GET" => Ok(Method::Get),
-        "POST" => Ok(Method::Post),
-        "PUT" => Ok(Method::Put),
-        "DELETE" => Ok(Method::Delete),
-        _ => Err(Error::argument(format!("argument `method` cannot be {text:?}"))
-            .hint("allowed: GET, POST, PUT, DELETE")
-            .with("argument", "method")),
+/// `POST:CRITICAL`; a plain read is only `GET`.
+fn with_class(method: Method, path: &str) -> String {
+    match class_of(method, path) {
+        "READ" => method.as_str().to_owned(),
+        class => format!("{}:{class}", method.as_str()),
     }
+}
+
+/// The class of a call without parameters, which can only raise it.
+fn class_of(method: Method, path: &str) -> &'static str {
+    let Ok(path) = ApiPath::parse(path) else { return "UNKNOWN" };
+    let operation = Operation { method, path, params: Params::new() };
+    classify_call(&operation, &Facts::default()).class_text()
 }
 
 /// Arguments of `pve_api_call`.

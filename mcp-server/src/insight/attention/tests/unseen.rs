@@ -1,9 +1,9 @@
 //! What the token, a dead node or a dead storage hides is unknown, never none.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{guest_row, judged, lines, unknown};
-use crate::insight::fixture::GIB;
+use crate::insight::{estate::Estate, fixture::GIB};
 
 #[test]
 fn a_node_that_is_down_does_not_spoil_the_rest() {
@@ -127,4 +127,47 @@ fn a_dead_storage_spoils_only_what_lies_on_it() {
     assert_eq!(lines(&found), Vec::<String>::new());
     // The last backups that were read are fresh, so nothing is unknown of them.
     assert_eq!(unknown(&found), Vec::<String>::new());
+}
+
+#[test]
+fn rights_may_be_read_before_or_after_what_they_explain() {
+    let (rights, rows) = (json!({}), json!([{"type": "node", "node": "pve1", "status": "online"}]));
+    let why = |first: fn(&mut Estate, &Value, &Value)| {
+        let mut estate = Estate::new(0);
+        first(&mut estate, &rights, &rows);
+        let why = estate.guests.why().map(str::to_owned);
+        (why, estate.storages.why().map(str::to_owned))
+    };
+    let before = why(|estate, rights, rows| {
+        estate.read_rights(Ok(rights));
+        estate.read_resources(Ok(rows));
+    });
+    let after = why(|estate, rights, rows| {
+        estate.read_resources(Ok(rows));
+        estate.read_rights(Ok(rights));
+    });
+    assert_eq!(before, after);
+    assert!(before.0.unwrap().starts_with("0 guests visible: the token lacks VM.Audit on /vms"));
+}
+
+#[test]
+fn the_same_reason_for_many_is_one_line() {
+    let found = judged(|api| {
+        for n in 100..=101 {
+            let denied = format!("the token lacks VM.Audit on /vms/{n}");
+            api["snapshots"][n.to_string()] = json!({"error": denied});
+        }
+        for node in ["pve1", "pve2"] {
+            api["disks"][node] =
+                json!({"error": format!("GET /nodes/{node}/disks/list: no answer in time")});
+        }
+    });
+    assert_eq!(lines(&found), Vec::<String>::new());
+    assert_eq!(
+        unknown(&found),
+        [
+            "disk health of pve1, pve2: GET /nodes/{node}/disks/list: no answer in time",
+            "snapshots of 100, 101: the token lacks VM.Audit on /vms/{vmid}",
+        ]
+    );
 }
