@@ -148,7 +148,7 @@ impl Node {
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--target", &self.pid.to_string(), "--mount", "--pid", "--uts", "--root"]);
-        command.args(["--wd=/", "--", program]).env_clear();
+        command.args(["--wd", "--", program]).env_clear();
         command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("LC_ALL", "C.UTF-8");
         command
     }

@@ -30,7 +30,7 @@ impl SshAccount {
     /// # Errors
     /// `config` when `ssh-setup` was not run yet.
     pub fn run(&self, global: &Global) -> Ran {
-        let loaded = setup::load(global.variables())?;
+        let loaded = setup::load(global.variables()?)?;
         let action = if self.remove { Action::Remove } else { Action::Make };
         let script = account::script(&loaded.config, self.name.as_deref(), action)?;
         let out = global.out();

@@ -36,7 +36,7 @@ impl SshGuard {
                 )
                 .into());
         };
-        let loaded = setup::load(global.variables())?;
+        let loaded = setup::load(global.variables()?)?;
         let file = match &self.output {
             Some(folder) => {
                 let file = folder.join(package.name);

@@ -47,7 +47,7 @@ impl SshSetup {
     /// # Errors
     /// `config` and `ssh_failed`; `confirm_required` when nobody says that the key is the node's.
     pub fn run(&self, global: &Global) -> Ran {
-        let loaded = setup::load(global.variables())?;
+        let loaded = setup::load(global.variables()?)?;
         let config = &loaded.config;
         let out = global.out();
         let found = onboarding::look(config, self.target(config)?)?;

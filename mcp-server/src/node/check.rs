@@ -73,12 +73,13 @@ async fn way(config: &Config, guard: &Guard, node: Option<&NodeName>) -> Vec<(St
         Step::Login => format!("as {} with {}", target.user, target.key.display()),
         Step::ForcedCommand => "the key runs the guard and nothing else".to_owned(),
         Step::Sudo => "runs the guard as root".to_owned(),
-        Step::Guard | Step::Policy | Step::Program => String::new(),
+        Step::Guard | Step::Policy | Step::Program => "answers".to_owned(),
     };
     let before = |at: &Step| failed.as_ref().is_none_or(|(step, _)| at < step);
     let mut steps: Vec<(Step, Found)> = Step::ALL
         .into_iter()
-        .filter(|at| *at < Step::Guard && before(at))
+        .filter(|at| *at < Step::Guard || (*at == Step::Guard && hello.is_none()))
+        .filter(before)
         .map(|at| (at, Ok(well(at))))
         .collect();
     if let Some(hello) = hello {
