@@ -16,9 +16,9 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::client::Client;
-use crate::node;
 use crate::protocol::{Code, Input, MAX_CHUNK, Refused, Reply};
 use crate::tree::Tree;
+use crate::{node, sys};
 use feed::Feed;
 use ready::{Set, Source};
 
@@ -78,7 +78,7 @@ pub(crate) struct Ended {
     pub(crate) timed_out: bool,
     pub(crate) cancelled: bool,
     /// The client broke a rule; the job was ended for it.
-    pub(crate) violation: Option<Refused>,
+    violation: Option<Refused>,
     pub(crate) stdout: Stream,
     pub(crate) stderr: Stream,
     pub(crate) background: u32,
@@ -146,11 +146,13 @@ impl Job {
     /// Runs it to its end.
     ///
     /// # Errors
-    /// `internal`: it could not be started.
+    /// `internal`: it could not be started. Or the client broke a rule, and
+    /// it was ended for that.
     pub(crate) fn run(&self, client: &mut Client) -> Result<Ended, Refused> {
-        run(self, client).map_err(|error| {
+        let mut ended = run(self, client).map_err(|error| {
             Refused::new(Code::Internal, format!("cannot run {}: {error}", self.program))
-        })
+        })?;
+        ended.violation.take().map_or(Ok(ended), Err)
     }
 }
 
@@ -189,7 +191,8 @@ fn run(job: &Job, client: &mut Client) -> io::Result<Ended> {
 
 fn spawn(job: &Job, tree: &Tree) -> io::Result<Child> {
     let (name, value) = tree.variable();
-    Command::new(node::at(job.program))
+    let mut command = Command::new(node::at(job.program));
+    command
         .args(&job.args)
         .current_dir("/")
         .env_clear()
@@ -202,8 +205,8 @@ fn spawn(job: &Job, tree: &Tree) -> io::Result<Child> {
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
+        .process_group(0);
+    sys::unblock_signals(&mut command).spawn()
 }
 
 /// From here on the end of a child and the wish to end this process are
@@ -238,6 +241,11 @@ impl Run<'_> {
     ) -> io::Result<Option<ExitStatus>> {
         let mut status = None;
         let mut kill_at: Option<Instant> = None;
+        let listens = self.job.input != InputRule::Detached;
+        if listens {
+            // What has come with the request is not waited for.
+            self.read_client();
+        }
         loop {
             if status.is_none() {
                 status = child.try_wait()?;
@@ -258,8 +266,7 @@ impl Run<'_> {
                 Some(at) => GLANCE.min(at.saturating_duration_since(Instant::now())),
                 None => self.job.timeout.saturating_sub(self.started.elapsed()),
             };
-            let listen = kill_at.is_none() && self.job.input != InputRule::Detached;
-            self.turn(wait, signals, listen)?;
+            self.turn(wait, signals, listens && kill_at.is_none())?;
         }
         if kill_at.is_some() {
             self.kill(child, &mut status)?;

@@ -5,8 +5,10 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
-use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 
 /// Closes everything above standard error, whatever was inherited.
 pub(crate) fn close_inherited() -> io::Result<()> {
@@ -23,6 +25,15 @@ pub(crate) fn default_signals(signals: &[Signal]) -> io::Result<()> {
         unsafe { signal(each, SigHandler::SigDfl) }?;
     }
     Ok(())
+}
+
+/// Lets every signal reach what this command starts: it would inherit what is
+/// blocked here.
+pub(crate) fn unblock_signals(command: &mut Command) -> &mut Command {
+    let unblock = || SigSet::empty().thread_set_mask().map_err(io::Error::from);
+    // SAFETY: between fork and exec the closure makes one system call, which
+    // is allowed there, and allocates nothing.
+    unsafe { command.pre_exec(unblock) }
 }
 
 /// Hands out a descriptor of the process, which stays that process's even

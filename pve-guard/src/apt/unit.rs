@@ -18,7 +18,7 @@ use crate::node::{self, program};
 use crate::policy::Policy;
 use crate::process::Job;
 use crate::protocol::{Code, Refused, UpgradeStarted};
-use crate::{kernels, lock};
+use crate::{kernels, lock, sys};
 
 /// Name of the unit; there is one, so two upgrades cannot run at once.
 pub(crate) const UNIT: &str = "pve-guard-upgrade.service";
@@ -188,7 +188,8 @@ fn apt_get(lists: &Path, lock_wait_s: u64) -> io::Result<(Option<i32>, String)> 
         args.extend(["-o".to_owned(), option]);
     }
     args.extend(["-y".to_owned(), "dist-upgrade".to_owned()]);
-    let mut child = Command::new(node::at(program::APT_GET))
+    let mut command = Command::new(node::at(program::APT_GET));
+    command
         .args(args)
         .current_dir("/")
         .env_clear()
@@ -207,8 +208,8 @@ fn apt_get(lists: &Path, lock_wait_s: u64) -> io::Result<(Option<i32>, String)> 
         ])
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
-        .stderr(log)
-        .spawn()?;
+        .stderr(log);
+    let mut child = sys::unblock_signals(&mut command).spawn()?;
     let mut reader = File::open(&path)?;
     let mut said = Vec::new();
     loop {
