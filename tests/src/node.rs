@@ -50,7 +50,7 @@ impl Node {
     /// # Panics
     /// When it cannot be made although the variable `CI` says that it must.
     pub fn start(name: &str) -> Option<Self> {
-        let needs = ["debootstrap", "unshare", "nsenter", "sudo", "sshd", "ssh"];
+        let needs = ["debootstrap", "unshare", "nsenter", "ssh"];
         let missing: Vec<_> = needs.iter().filter(|program| !is_installed(program)).collect();
         let why = if !is_root() {
             "this needs root".to_owned()

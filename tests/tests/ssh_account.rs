@@ -126,7 +126,7 @@ fn the_key_runs_the_guard_and_nothing_else() {
         &["-s", DEST, "sftp"],
         // The environment is not the key's business.
         &["-o", "SetEnv=LD_PRELOAD=/tmp/x.so PATH=/tmp BASH_ENV=/tmp/x SUDO_ASKPASS=/tmp/x", DEST],
-        &["-o", "SetEnv=SSH_ORIGINAL_COMMAND=x LC_ALL=$(touch /tmp/marker)", DEST, "env"],
+        &["-o", "SetEnv=SSH_ORIGINAL_COMMAND=x \"LC_ALL=$(touch /tmp/marker)\"", DEST, "env"],
     ] {
         let output = desk.ssh_with(args, HELLO);
         assert!(is_hello(&output), "{args:?}: {output:?}");

@@ -6,6 +6,8 @@ use super::key_file;
 use crate::{Code, Error, Result, config::Config};
 
 const SCRIPT: &str = include_str!("account.sh");
+/// The sudo rule, as the guard's package documents it.
+const SUDOERS: &str = include_str!("../../../packaging/deb/sudoers");
 
 /// What the script does when it is run without an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +45,16 @@ pub fn script(config: &Config, name: Option<&str>, action: Action) -> Result<Str
         Action::Remove => "--remove",
     };
     let mut script = SCRIPT.to_owned();
-    for (place, value) in
-        [("ACCOUNT", name), ("FROM", from), ("KEY", &key), ("RULE", &rule), ("ACTION", action)]
-    {
+    let values = [
+        // First, as it names the account.
+        ("SUDOERS", SUDOERS.trim_end()),
+        ("ACCOUNT", name),
+        ("FROM", from),
+        ("KEY", &key),
+        ("RULE", &rule),
+        ("ACTION", action),
+    ];
+    for (place, value) in values {
         script = script.replace(&format!("@{place}@"), value);
     }
     Ok(script)
@@ -66,7 +75,8 @@ fn check_name(name: &str) -> Result<()> {
         .hint("use lower-case letters, digits and -, beginning with a letter"))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use crate::config::Dirs;
@@ -89,7 +99,8 @@ mod tests {
         assert!(text.contains(&format!("key='{key}'\n")), "{text}");
         assert!(text.contains("rule='/etc/sudoers.d/pve-guard'\n"), "{text}");
         assert!(text.contains("${1:-make}"), "{text}");
-        assert!(!text.contains('@') || !text.contains("@ACCOUNT@"), "{text}");
+        assert!(text.contains("\nproxmox-mcp ALL=(root) NOPASSWD: /usr/sbin/pve-guard \"\"\n"));
+        assert_eq!(text.matches('@').count(), text.matches("\"$@\"").count(), "{text}");
         let undo = script(&config, Some("other"), Action::Remove).unwrap();
         assert!(undo.contains("${1:---remove}") && undo.contains("pve-guard-other"), "{undo}");
     }

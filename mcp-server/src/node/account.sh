@@ -70,10 +70,8 @@ restrict,from="$from",command="sudo -n $guard" $key
 KEYS
   # 3. The sudo rule, which takes effect only when sudo can read it.
   draft=$(mktemp)
-  cat >"$draft" <<RULE
-# Made by proxmox-mcp ssh-account. "" means: no arguments.
-Defaults!$guard env_reset, !use_pty, !requiretty, !log_input, !log_output, closefrom=3
-$account ALL=(root) NOPASSWD: $guard ""
+  cat >"$draft" <<'RULE'
+@SUDOERS@
 RULE
   visudo -cqf "$draft" || fail "sudo cannot read its rule: $draft"
   write "$rule" 0440 <"$draft"

@@ -84,6 +84,9 @@ impl GuardPermit {
     }
 }
 
+/// Hears what a running verb says.
+pub type OnEvent<'a> = Box<dyn FnMut(Event<'_>) + Send + 'a>;
+
 /// What a running verb is connected to on our side.
 #[derive(Default)]
 pub struct Io<'a> {
@@ -91,7 +94,7 @@ pub struct Io<'a> {
     pub stdin: Option<Pin<Box<dyn AsyncRead + Send + 'a>>>,
     /// Hears output and progress as they come. It should be quick: the command
     /// waits for it.
-    pub on_event: Option<Box<dyn FnMut(Event<'_>) + Send + 'a>>,
+    pub on_event: Option<OnEvent<'a>>,
     /// Ends the command when it fires.
     pub cancel: CancellationToken,
 }

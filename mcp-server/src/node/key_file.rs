@@ -138,7 +138,8 @@ fn private(_path: &Path, _metadata: &fs::Metadata) -> Result<()> {
     Ok(())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

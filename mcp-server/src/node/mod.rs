@@ -16,7 +16,7 @@ mod ssh;
 mod target;
 
 pub use check::{CheckStep, check};
-pub use guard::{Event, Guard, GuardPermit, Io};
+pub use guard::{Event, Guard, GuardPermit, Io, OnEvent};
 pub use host_key::HostKey;
 pub use link::{Connector, Exit, Failure, Link, Output, Step, Streams};
 pub use pool::{Exec, MAX_LINKS, Pool};
