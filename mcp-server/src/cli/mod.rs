@@ -14,6 +14,9 @@ mod pveum;
 mod serve;
 mod setup;
 mod show;
+mod ssh_account;
+mod ssh_guard;
+mod ssh_setup;
 mod terminal;
 mod tool_args;
 mod tools;
@@ -127,6 +130,12 @@ enum Command {
     Fingerprint(fingerprint::Fingerprint),
     /// Try everything out: connection, TLS, token, privileges, clock, file modes
     Check(check::Check),
+    /// Make this machine's SSH key, pin the node's, find out where we come from
+    SshSetup(ssh_setup::SshSetup),
+    /// The package of pve-guard for the nodes, and the steps there
+    SshGuard(ssh_guard::SshGuard),
+    /// Print the script that makes the account on a node
+    SshAccount(ssh_account::SshAccount),
     /// The registered tools with their size in tokens
     Tools(tools::Tools),
     /// Call any tool
@@ -179,6 +188,9 @@ impl Cli {
             Some(Command::Config(c)) => c.run(global),
             Some(Command::Fingerprint(c)) => c.run(global),
             Some(Command::Check(c)) => c.run(global),
+            Some(Command::SshSetup(c)) => c.run(global),
+            Some(Command::SshGuard(c)) => c.run(global),
+            Some(Command::SshAccount(c)) => c.run(global),
             Some(Command::Tools(c)) => c.run(global),
             Some(Command::Call(c)) => c.run(global),
             Some(Command::Approve(c)) => c.run(global),

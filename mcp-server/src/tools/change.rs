@@ -207,7 +207,11 @@ impl Ctx<'_> {
         if let Err(error) = recorded {
             answer.insert("warning".into(), error.message.into());
         }
-        Ok(Submitted::Sent(Sent { answer, data, trail: Some(trail), replaced }))
+        let mut sent = Sent { answer, data, trail: Some(trail), replaced };
+        if sent.upid().is_none() {
+            self.keep(&mut sent).await;
+        }
+        Ok(Submitted::Sent(sent))
     }
 
     /// What a change replaces, read right before it is sent.
@@ -243,10 +247,7 @@ impl Ctx<'_> {
     /// # Errors
     /// `task_failed`.
     pub async fn finish(self, mut sent: Sent, patience: Option<Duration>) -> Result<Sent> {
-        let Some(upid) = sent.upid() else {
-            self.keep(&mut sent).await;
-            return Ok(sent);
-        };
+        let Some(upid) = sent.upid() else { return Ok(sent) };
         let Some(patience) = patience else {
             sent.answer.insert("status".into(), "started".into());
             return Ok(sent.with("task", json!({"upid": upid.to_string()})));
@@ -269,7 +270,9 @@ impl Ctx<'_> {
             let note = "the task goes on; pve_task_status with `wait` follows it";
             return Ok(sent.with("task", task).with("note", note));
         }
+        self.later(&sent, Step::Ended, &upid, ended.exitstatus());
         if ended.ok() {
+            self.keep(&mut sent).await;
             return Ok(sent.with("task", task));
         }
         let request = sent.answer.get("request").cloned().unwrap_or(Value::Null);

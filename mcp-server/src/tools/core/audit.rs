@@ -13,6 +13,7 @@ use crate::{
         Class, Fresh, Method, Operation,
         audit::{self, Query, Record},
         impact,
+        undo::Kept,
     },
     tools::{
         Ctx,
@@ -140,7 +141,12 @@ pub struct Undo {
 
 /// `pve_undo`
 pub async fn undo(ctx: Ctx<'_>, args: Undo) -> Result<Answer> {
-    let kept = ctx.app.undo.find(args.audit_id).map_err(|e| explain(ctx, args.audit_id, e))?;
+    let kept = match ctx.app.undo.find(args.audit_id) {
+        Ok(kept) => kept,
+        Err(error) => {
+            find_by_step(ctx, args.audit_id).ok_or_else(|| explain(ctx, args.audit_id, error))?
+        }
+    };
     let path = ApiPath::parse(&kept.path)?;
     let now = ctx.app.pve.get_fresh(&path, &Params::new()).await?;
     let inverse = kept.inverse(&now)?;
@@ -154,6 +160,15 @@ pub async fn undo(ctx: Ctx<'_>, args: Undo) -> Result<Answer> {
             .with("limits", limits)
             .into_answer(format!("undone: {path}"))),
     }
+}
+
+/// The state that a call replaced, by any record of that call: later steps
+/// name the one that sent it.
+fn find_by_step(ctx: Ctx<'_>, id: u64) -> Option<Kept> {
+    let query = Query { limit: 5_000, ..Query::default() };
+    let records = audit::search(&ctx.app.config.audit.path, &query).ok()?;
+    let sending = records.iter().find(|r| r.seq == id)?.entry.of?;
+    ctx.app.undo.find(sending).ok()
 }
 
 /// Says why there is no undo, and what would come nearest.
