@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Route;
-use super::create::{fresh_uuid, renewed_nic};
+use super::create::{fresh_uuid, renewed_nic, reserving};
 use super::disks::{self, Owner};
 use super::guests::find;
 use super::power::{lock_error, unlocked};
@@ -181,11 +181,10 @@ fn clone(c: &mut Call<'_>, kind: Kind) -> Answer {
             .map_err(Failure::died)?;
     }
     let takes = if full { 2000 } else { 500 };
-    c.spawn(&kind.task("clone"), &vmid.to_string(), takes, move |state, end| {
+    let place = target.clone();
+    let owner = Owner { node: &place, vmid: new, kind };
+    let work = reserving(c, owner, "clone", move |state, end| {
         let now = end.div_euclid(1000);
-        if state.guests.contains_key(&new) {
-            return Err(format!("unable to create VM {new}: config file already exists"));
-        }
         let mut next = config;
         for key in ["template", "lock", "parent", "onboot", "protection"] {
             if key != "onboot" {
@@ -238,7 +237,8 @@ fn clone(c: &mut Call<'_>, kind: Kind) -> Answer {
             pool.guests.push(new);
         }
         Ok(log)
-    })
+    });
+    c.spawn(&kind.task("clone"), &vmid.to_string(), takes, work)
 }
 
 fn copy_disk(
