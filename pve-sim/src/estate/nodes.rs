@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::build::{DAY, GIB, HOUR, TIB, map, services, uuid_of};
+use super::build::{DAY, GIB, HOUR, map, services, uuid_of};
 use crate::state::node::Node;
 use crate::state::{State, access::User};
 
@@ -330,7 +330,6 @@ fn hardware(node: &mut Node) {
         json!({"busnum": 1, "devnum": 3, "port": 2, "level": 1, "class": 9, "speed": "480", "usbpath": "2",
         "vendid": "0557", "prodid": "2419", "manufacturer": "ATEN", "product": "Virtual Hub"}),
     ];
-    let _ = TIB;
 }
 
 fn journal(node: &mut Node, born: i64) {

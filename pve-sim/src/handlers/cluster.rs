@@ -78,9 +78,8 @@ fn resources(c: &mut Call<'_>) -> Answer {
         all.extend(sdn(c));
     }
     if wanted.is_none() {
-        for (id, pool) in &c.state.pools {
+        for id in c.state.pools.keys() {
             if c.may(&format!("/pool/{id}"), &["Pool.Audit"]) {
-                let _ = pool;
                 all.push(json!({"id": format!("/pool/{id}"), "pool": id, "type": "pool"}));
             }
         }

@@ -65,7 +65,7 @@ fn node_mut<'a>(c: &'a mut Call<'_>) -> Result<&'a mut Node, Failure> {
 fn guests_use(c: &Call<'_>, node: &Node) -> (f64, f64) {
     let running = c.state.guests.values().filter(|g| g.node == node.name && g.running());
     running.fold((0.0, 0.0), |(cpu, mem), g| {
-        let live = g.live(c.now(), node.cpus).unwrap_or_default();
+        let live = g.live(c.now()).unwrap_or_default();
         let share = g.cpus(node.cpus) as f64 / node.cpus.max(1) as f64;
         (cpu + live.cpu * share, mem + live.mem as f64)
     })
@@ -320,7 +320,7 @@ fn netstat(c: &mut Call<'_>) -> Answer {
     let name = c.node();
     let mut rows = Vec::new();
     for guest in c.state.guests.values().filter(|g| g.node == name) {
-        let Some(live) = guest.live(c.now(), 1) else { continue };
+        let Some(live) = guest.live(c.now()) else { continue };
         for (nic, _) in guest.nics() {
             rows.push(
                 json!({"vmid": guest.vmid.to_string(), "dev": nic, "in": live.net_in.to_string(),

@@ -42,13 +42,12 @@ fn wave(name: &str, t: i64) -> f64 {
     swing * (0.8 + 0.4 * noise(name, t.div_euclid(300)))
 }
 
-pub(crate) fn guest_figures(guest: &Guest, now: i64, uptime: i64, cpus: u64) -> Figures {
+pub(crate) fn guest_figures(guest: &Guest, now: i64, uptime: i64) -> Figures {
     let name = format!("guest/{}", guest.vmid);
     let load = &guest.load;
     let since = uptime.max(0) as f64;
     let paused = guest.run.as_ref().is_some_and(|r| r.paused);
     let cpu = if paused { 0.0 } else { (load.cpu * wave(&name, now)).clamp(0.0, 1.0) };
-    let _ = cpus;
     Figures {
         cpu,
         mem: (guest.max_mem() as f64
@@ -112,7 +111,7 @@ pub(crate) fn guest_series(guest: &Guest, timeframe: &str, now: i64, cpus: u64) 
             }),
         );
         if guest.run.as_ref().is_some_and(|r| t >= r.since) {
-            let f = guest_figures(guest, t, 0, cpus);
+            let f = guest_figures(guest, t, 0);
             put("cpu", json!(f.cpu));
             put("mem", json!(f.mem as f64));
             if guest.kind == Kind::Qemu {
