@@ -13,7 +13,7 @@ impl VmidSet {
     /// `config` for anything else, also for an empty member or a range that runs backwards.
     pub fn parse(text: &str) -> Result<Self> {
         let mut ranges = Vec::new();
-        for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        for part in text.split(',').map(str::trim) {
             let (from, to) = part.split_once('-').unwrap_or((part, part));
             let bad = || {
                 Error::new(crate::Code::Config, format!("{part:?} is not a VMID or range"))
