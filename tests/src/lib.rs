@@ -10,7 +10,7 @@ mod estate;
 pub mod node;
 mod server;
 
-pub use arguments::{least, listed, name, plausible};
+pub use arguments::{call_least, least, listed, name, plausible};
 pub use binaries::{built, repository};
 pub use estate::Estate;
 pub use server::{LATEST, LEGACY, LIMIT, Server, initialize, new_era};

@@ -8,7 +8,7 @@ use e2e::{Estate, Server};
 use pve_sim::{Effect, Fault};
 use serde_json::{Value, json};
 
-/// A call whose answer is not kept from an earlier one.
+/// A call that needs nothing else first.
 fn version() -> (&'static str, Value) {
     ("pve_api_call", json!({ "method": "GET", "path": "/version" }))
 }
@@ -16,7 +16,11 @@ fn version() -> (&'static str, Value) {
 #[test]
 fn every_fault_is_a_clear_error_and_the_server_goes_on() {
     let estate = Estate::sample();
-    estate.configure(&[("PROXMOX_TIMEOUT", "1"), ("PROXMOX_MAX_RETRIES", "1")]);
+    estate.configure(&[
+        ("PROXMOX_TIMEOUT", "1"),
+        ("PROXMOX_MAX_RETRIES", "1"),
+        ("PROXMOX_CACHE_TTL", "0"),
+    ]);
     let mut server = Server::open(estate.command().arg("serve"));
     let drip = Effect::Drip { chunk: 1, every: Duration::from_millis(400) };
     for (what, effect, codes) in [
@@ -66,6 +70,7 @@ fn every_fault_is_a_clear_error_and_the_server_goes_on() {
 #[test]
 fn a_fault_that_passes_is_not_seen() {
     let estate = Estate::sample();
+    estate.configure(&[("PROXMOX_CACHE_TTL", "0")]);
     let mut server = Server::open(estate.command().arg("serve"));
     for (what, effect) in [
         ("a late answer", Effect::Latency(Duration::from_millis(300))),
@@ -95,6 +100,7 @@ fn a_bad_token_is_not_tried_again() {
 #[test]
 fn a_huge_answer_does_not_end_the_server() {
     let estate = Estate::sample();
+    estate.configure(&[("PROXMOX_CACHE_TTL", "0")]);
     let mut server = Server::open(estate.command().arg("serve"));
     estate.sim().inject(Fault::new(Effect::Huge(96 << 20)).path("/version").always());
     let (tool, arguments) = version();

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     Error,
-    app::App,
     tools::{self, Tool, registry},
 };
 
@@ -21,11 +20,11 @@ use crate::{
   proxmox-mcp call pve_guest_details '{\"vmid\": 100}' --json
   proxmox-mcp call pve_list_vms --help      shows the tool's arguments")]
 pub struct Call {
-    /// The tool's name; `proxmox-mcp tools` lists them
-    tool: String,
-    /// The arguments as one JSON object, and single ones as --key value, which win
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "JSON|--key value")]
-    rest: Vec<String>,
+    /// The tool's name, then its arguments: as one JSON object, or single ones as --key value,
+    /// which win. Options of this program, except --json, stand before the name
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    #[arg(value_names = ["TOOL", "JSON|--key value"])]
+    words: Vec<String>,
 }
 
 impl Call {
@@ -34,12 +33,11 @@ impl Call {
     /// # Errors
     /// What the configuration or the tool says.
     pub fn run(&self, global: &Global) -> Ran {
-        let loaded = setup::load(global.variables()?)?;
-        let tool = registry::all().iter().find(|t| t.name == self.tool);
-        let Some(tool) = tool else {
-            return Err(unknown(&self.tool, &loaded.config).into());
+        let (name, rest) = self.words.split_first().ok_or_else(|| Error::argument("no tool"))?;
+        let Some(tool) = registry::all().iter().find(|t| t.name == name) else {
+            return Err(unknown(name).into());
         };
-        let matches = match command(tool).try_get_matches_from(&self.rest) {
+        let matches = match command(tool).try_get_matches_from(rest) {
             Ok(matches) => matches,
             Err(error) => return super::usage(&error),
         };
@@ -50,9 +48,11 @@ impl Call {
         arguments.extend(tool_args::arguments(&matches, tool));
         let mut out = global.out();
         out.json |= matches.get_flag(AS_JSON);
-        setup::complete(&loaded.config)?;
-        let app = App::new(loaded.config)?;
-        let answer = match setup::call(&app, tool.name, Value::Object(arguments)) {
+        let outcome = global
+            .variables()
+            .and_then(setup::app)
+            .and_then(|app| setup::call(&app, tool.name, Value::Object(arguments)));
+        let answer = match outcome {
             Ok(answer) => answer,
             Err(error) => return Ok(super::out::report(&Failure::Error(error), out)),
         };
@@ -62,8 +62,8 @@ impl Call {
 }
 
 /// Ids that no tool's argument has.
-const JSON: &str = " json";
-const AS_JSON: &str = " as json";
+const JSON: &str = "arguments as JSON";
+const AS_JSON: &str = "answer as JSON";
 
 fn command(tool: &'static Tool) -> Command {
     let command = Command::new(tool.name)
@@ -72,12 +72,11 @@ fn command(tool: &'static Tool) -> Command {
         .about(tool.description)
         .after_help(format!("Example:\n  {}", tool_args::example(tool)))
         .arg(clap::Arg::new(JSON).value_name("JSON").help("The arguments as one JSON object"));
-    let json = clap::Arg::new(AS_JSON).action(clap::ArgAction::SetTrue);
     let command = tool_args::flags(command, tool, None);
     // What the schema requires may stand in the JSON; the tool's own check says what is missing.
-    command
-        .mut_args(|arg| arg.required(false))
-        .arg(json.long("json").help("Print the structured answer as JSON"))
+    let command = command.mut_args(|arg| arg.required(false));
+    let as_json = clap::Arg::new(AS_JSON).long("json").action(clap::ArgAction::SetTrue);
+    command.arg(as_json.help("Print the structured answer as JSON"))
 }
 
 fn object(json: &str) -> Result<Map<String, Value>, Error> {
@@ -90,11 +89,27 @@ fn object(json: &str) -> Result<Map<String, Value>, Error> {
     }
 }
 
-fn unknown(name: &str, config: &crate::config::Config) -> Error {
-    let near = tools::validate::nearest(name, tools::registered(config).map(|t| t.name));
+fn unknown(name: &str) -> Error {
+    let near = tools::validate::nearest(name, registry::all().iter().map(|t| t.name));
     let error = Error::argument(format!("there is no tool {name:?}"));
     match near {
         Some(near) => error.hint(format!("did you mean {near}? `proxmox-mcp tools` lists them")),
         None => error.hint("`proxmox-mcp tools` lists them"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No tool's argument collides with ours, and every help can be made.
+    #[test]
+    fn every_tool_has_a_command_line() {
+        for tool in registry::all() {
+            let mut command = command(tool);
+            command.clone().debug_assert();
+            let help = command.render_help().to_string();
+            assert!(help.contains(&format!("proxmox-mcp call {}", tool.name)), "{help}");
+        }
     }
 }

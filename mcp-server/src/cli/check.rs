@@ -32,7 +32,7 @@ impl Check {
     pub fn run(&self, global: &Global) -> Ran {
         let out = global.out();
         let steps = steps(global.variables()?);
-        let ok = steps.iter().all(|step| step["ok"] == true);
+        let ok = steps.iter().all(is_well);
         if out.json {
             out.value(&json!({"ok": ok, "steps": steps}))?;
         } else {
@@ -80,7 +80,8 @@ fn steps(args: BTreeMap<String, String>) -> Vec<Value> {
 fn connection(config: Config) -> Result<Vec<Value>, Error> {
     let app = App::new(config)?;
     let answer = setup::call(&app, "pve_check_connection", Value::Null)?;
-    let mut steps = answer.structured["steps"].as_array().cloned().unwrap_or_default();
+    let mut steps =
+        answer.structured.get("steps").and_then(Value::as_array).cloned().unwrap_or_default();
     if app.config.ssh.is_set_up() {
         let way = setup::block_on(node::check(&app.config))?;
         steps.extend(way.into_iter().map(|step| {
@@ -96,14 +97,18 @@ fn connection(config: Config) -> Result<Vec<Value>, Error> {
 fn failed(step: &str, error: &Error) -> Value {
     json!({
         "step": step, "ok": false, "code": error.code.as_str(),
-        "detail": error.message, "hint": error.hint,
+        "detail": error.message, "hint": error.advice(),
     })
+}
+
+fn is_well(step: &Value) -> bool {
+    step.get("ok").and_then(Value::as_bool) == Some(true)
 }
 
 fn text(out: Out, steps: &[Value]) -> String {
     let line = |step: &Value| {
-        let part = |key: &str| step[key].as_str().unwrap_or_default();
-        let mark = if step["ok"] == true { "ok" } else { "FAIL" };
+        let part = |key: &str| step.get(key).and_then(Value::as_str).unwrap_or_default();
+        let mark = if is_well(step) { "ok" } else { "FAIL" };
         let what = format!("{:<14}{}", part("step"), part("detail"));
         show::finding(out, mark, &what, "", part("hint"))
     };

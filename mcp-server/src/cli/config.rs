@@ -62,17 +62,16 @@ impl ShowConfig {
 
 fn describe(loaded: &Loaded) -> Value {
     let config = &loaded.config;
-    let file = |path: &Path| {
+    let file = |path: &Path, sha256: Option<&String>| {
         json!({
             "path": path.display().to_string(),
             "exists": path.exists(),
             "mode": mode(path),
+            "sha256": sha256,
         })
     };
-    let mut critical = file(&config.critical_file);
-    critical["sha256"] = config.critical_sha256.clone().into();
-    let mut env = file(&config.dirs.config.join(".env"));
-    env["sha256"] = Value::Null;
+    let env = file(&config.dirs.config.join(".env"), None);
+    let critical = file(&config.critical_file, config.critical_sha256.as_ref());
     let origin = |name: &str| loaded.origin.get(name).unwrap_or(&Origin::Default).to_string();
     let variables: Vec<Value> = VARIABLES
         .iter()

@@ -1,5 +1,7 @@
 //! The command line: one file a command; arguments in, text and exit codes out.
 
+mod approve;
+mod audit;
 mod call;
 mod check;
 mod config;
@@ -50,17 +52,20 @@ struct Cli {
     command: Option<Command>,
 }
 
+/// The heading in `--help` of what every command takes.
+const COMMON: &str = "Common options";
+
 /// What every command takes.
 #[derive(Debug, Clone, Args)]
 pub struct Global {
     /// The configuration directory (PROXMOX_MCP_CONFIG_DIR)
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = COMMON)]
     config_dir: Option<PathBuf>,
     /// Sets a variable for this run; wins over the environment and .env
-    #[arg(long = "set", global = true, value_name = "NAME=VALUE")]
+    #[arg(long = "set", global = true, value_name = "NAME=VALUE", help_heading = COMMON)]
     set: Vec<String>,
     /// Print the structured answer as JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = COMMON)]
     json: bool,
 }
 
@@ -135,6 +140,10 @@ enum Command {
     Tools(tools::Tools),
     /// Call any tool
     Call(call::Call),
+    /// What waits for a person: shows it whole, and takes yes or no
+    Approve(approve::Approve),
+    /// The audit log: tail, search, verify
+    Audit(audit::Audit),
 }
 
 /// Runs the program.
@@ -184,6 +193,8 @@ impl Cli {
             Some(Command::SshAccount(c)) => c.run(global),
             Some(Command::Tools(c)) => c.run(global),
             Some(Command::Call(c)) => c.run(global),
+            Some(Command::Approve(c)) => c.run(global),
+            Some(Command::Audit(c)) => c.run(global),
         }
     }
 }

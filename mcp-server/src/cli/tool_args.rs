@@ -61,9 +61,7 @@ pub fn example(tool: &'static Tool) -> String {
     format!("proxmox-mcp call {}{}", tool.name, flags.concat())
 }
 
-fn properties<'a>(
-    schema: &'a Map<String, Value>,
-) -> impl Iterator<Item = (&'a str, &'a Map<String, Value>)> {
+fn properties(schema: &Map<String, Value>) -> impl Iterator<Item = (&str, &Map<String, Value>)> {
     let all = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     all.filter_map(|(name, property)| Some((name.as_str(), property.as_object()?)))
 }

@@ -95,9 +95,11 @@ fn tokens(tool: &Tool, config: &Config) -> usize {
 
 fn describe(tool: &Tool, config: &Config) -> Value {
     let mut value = wire(tool, config);
-    value["group"] = tool.group.as_str().into();
-    value["class"] = class(tool, config).into();
-    value["tokens"] = tokens(tool, config).into();
+    if let Value::Object(map) = &mut value {
+        map.insert("group".to_owned(), tool.group.as_str().into());
+        map.insert("class".to_owned(), class(tool, config).into());
+        map.insert("tokens".to_owned(), tokens(tool, config).into());
+    }
     value
 }
 

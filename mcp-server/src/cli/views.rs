@@ -48,7 +48,7 @@ pub static VIEWS: &[View] = &[
         name: "guests",
         tool: "pve_list_vms",
         about: "Guests (VMs and containers)",
-        example: "proxmox-mcp guests --status running --sort mem --limit 10",
+        example: "proxmox-mcp guests --status running --sort=-mem --limit 10",
         positional: None,
     },
     View {
@@ -148,9 +148,7 @@ fn is(answer: &Value, key: &str, value: bool) -> bool {
 
 /// Whether every row of a table of nodes says `online`.
 fn all_online(table: &Value) -> bool {
-    let column =
-        table["columns"].as_array().and_then(|columns| columns.iter().position(|c| c == "status"));
-    let Some(column) = column else { return true };
-    let mut rows = table["rows"].as_array().into_iter().flatten();
-    rows.all(|row| row.get(column).is_none_or(|status| status == "online"))
+    let list = |key: &str| table.get(key).and_then(Value::as_array).into_iter().flatten();
+    let Some(column) = list("columns").position(|c| c == "status") else { return true };
+    list("rows").all(|row| row.get(column).is_none_or(|status| status == "online"))
 }

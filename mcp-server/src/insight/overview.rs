@@ -15,11 +15,12 @@ use crate::pve::Vmid;
 const BUSIEST: usize = 3;
 const STORAGES: usize = 6;
 const TASKS: usize = 3;
-const UNKNOWN: usize = 4;
+const UNKNOWN: usize = 3;
 /// Failed tasks of this long are recent.
 const RECENT: i64 = 24 * 3600;
-/// A cause is cut to this many characters.
+/// Characters of a cause, and of a sentence.
 const CAUSE: usize = 60;
+const SENTENCE: usize = 110;
 
 /// The estate at a glance. What is absent was not seen; `unknown` says why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -266,14 +267,14 @@ fn task_line(estate: &Estate, task: &Task) -> TaskLine {
         id: task.id.clone(),
         node: task.node.clone(),
         minutes_ago: (estate.now - task.end.unwrap_or(task.start)).max(0) / 60,
-        cause: task.failure().map(cut),
+        cause: task.failure().map(|cause| cut(cause, CAUSE)),
     }
 }
 
 /// The first line, and not too much of it.
-fn cut(cause: &str) -> String {
-    let line = cause.lines().next().unwrap_or_default();
-    match line.char_indices().nth(CAUSE) {
+fn cut(text: &str, most: usize) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(line)),
         None => line.to_owned(),
     }
@@ -298,7 +299,7 @@ fn attention_line(judged: &Attention) -> String {
     };
     if let Some(worst) = worst {
         line.push_str("; first: ");
-        line.push_str(&worst.what);
+        line.push_str(&cut(&worst.what, SENTENCE));
     }
     line
 }
@@ -306,8 +307,8 @@ fn attention_line(judged: &Attention) -> String {
 fn backup_line(estate: &Estate, judged: &Attention) -> String {
     let rows = match (coverage(estate), &estate.jobs) {
         (Part::Known(rows), Part::Known(_)) => rows,
-        (_, Part::Unknown(why)) => return format!("unknown: {why}"),
-        (Part::Unknown(why), _) => return format!("unknown: {why}"),
+        (_, Part::Unknown(why)) => return cut(&format!("unknown: {why}"), SENTENCE),
+        (Part::Unknown(why), _) => return cut(&format!("unknown: {why}"), SENTENCE),
     };
     let guests = estate.guests.rows();
     let wanted: Vec<_> = rows
@@ -333,8 +334,8 @@ fn backup_line(estate: &Estate, judged: &Attention) -> String {
 }
 
 fn unknown(judged: &Attention) -> Vec<String> {
-    let mut lines: Vec<String> =
-        judged.unknown.iter().take(UNKNOWN).map(|u| format!("{}: {}", u.what, u.why)).collect();
+    let line = |u: &super::attention::Unseen| cut(&format!("{}: {}", u.what, u.why), SENTENCE);
+    let mut lines: Vec<String> = judged.unknown.iter().take(UNKNOWN).map(line).collect();
     let more = judged.unknown.len().saturating_sub(UNKNOWN);
     if more > 0 {
         lines.push(format!("{more} more (pve_needs_attention lists them)"));

@@ -144,6 +144,9 @@ impl Stdio {
         let is_request = method.is_some() && !id.is_null();
         let is_known = method.as_deref().is_some_and(|m| KNOWN_METHODS.contains(&m));
         let params = value.get("params").map(Value::is_object);
+        // The library takes a list request with a cursor of the wrong type as one without.
+        let cursor = value.pointer("/params/cursor");
+        let bad_cursor = cursor.is_some_and(|c| !c.is_string() && !c.is_null());
         let wrong_shape = |id: Value| Line::Wrong {
             id,
             code: INVALID_PARAMS,
@@ -154,7 +157,9 @@ impl Stdio {
         };
         match serde_json::from_value::<RxJsonRpcMessage<RoleServer>>(value) {
             Ok(JsonRpcMessage::Request(request))
-                if is_known && matches!(request.request, ClientRequest::CustomRequest(_)) =>
+                if is_known
+                    && (bad_cursor
+                        || matches!(request.request, ClientRequest::CustomRequest(_))) =>
             {
                 wrong_shape(id)
             }

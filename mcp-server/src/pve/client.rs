@@ -104,12 +104,12 @@ impl Client {
     }
 
     async fn read(&self, path: &ApiPath, params: &Params, fresh: bool) -> Result<Answer> {
-        if !is_plain_read(path, params) {
-            return Err(Error::internal(format!("GET {path} is not a plain read")));
-        }
         let key = (path.clone(), params.clone());
         if !fresh && let Some(kept) = self.inner.cache.fresh(&key) {
             return Ok(kept);
+        }
+        if !is_plain_read(path, params) {
+            return Err(Error::internal(format!("GET {path} is not a plain read")));
         }
         let inner = Arc::clone(&self.inner);
         let read = {
@@ -125,7 +125,10 @@ impl Client {
     /// # Errors
     /// As [`Client::get`]; `outcome_unknown` when it may have arrived; `guest_moved`.
     pub async fn send(&self, permit: Permit) -> Result<Value> {
-        self.inner.transmit(permit.operation()).await
+        // On its own: a caller that goes away must not cut a change in half.
+        let inner = Arc::clone(&self.inner);
+        let sending = tokio::spawn(async move { inner.transmit(permit.operation()).await });
+        sending.await.map_err(|e| Error::internal(format!("sending broke off: {e}")))?
     }
 
     /// Forgets kept answers, because the estate was changed by other means.

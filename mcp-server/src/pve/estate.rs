@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     sync::{Arc, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use serde_json::Value;
@@ -22,7 +23,7 @@ impl Client {
     /// # Errors
     /// As [`Client::get`].
     pub async fn nodes(&self) -> Result<Vec<NodeName>> {
-        self.inner.nodes(false).await
+        self.inner.nodes(false, self.inner.end_of_list()).await
     }
 
     /// Checks a node's name before anything is sent to it; `localhost` is the
@@ -31,7 +32,7 @@ impl Client {
     /// # Errors
     /// `not_found` with the nearest name and the known ones.
     pub async fn node(&self, name: &str) -> Result<NodeName> {
-        self.inner.check_node(name).await?;
+        self.inner.check_node(name, self.inner.end_of_list()).await?;
         NodeName::parse(name)
     }
 
@@ -40,11 +41,12 @@ impl Client {
     /// # Errors
     /// `not_found` when there is none, or the token cannot see it.
     pub async fn guest(&self, vmid: Vmid) -> Result<GuestRef> {
-        if let Some(found) = self.inner.locate(vmid, false).await? {
+        let end = self.inner.end_of_list();
+        if let Some(found) = self.inner.locate(vmid, false, end).await? {
             return Ok(found);
         }
         // It may have been made since the list was kept.
-        self.inner.locate(vmid, true).await?.ok_or_else(|| no_guest(vmid))
+        self.inner.locate(vmid, true, end).await?.ok_or_else(|| no_guest(vmid))
     }
 
     /// Reads `/nodes/{node}/{kind}/{vmid}/{tail}` of a guest wherever it is now.
@@ -84,7 +86,13 @@ fn says_missing(error: &Error) -> bool {
 
 impl Inner {
     /// A list that everything else leans on, without the checks that lean on it.
-    async fn list(self: &Arc<Self>, path: &str, params: Params, fresh: bool) -> Result<Answer> {
+    async fn list(
+        self: &Arc<Self>,
+        path: &str,
+        params: Params,
+        fresh: bool,
+        end: Instant,
+    ) -> Result<Answer> {
         let key = (ApiPath::parse(path)?, params);
         if !fresh && let Some(kept) = self.cache.fresh(&key) {
             return Ok(kept);
@@ -92,15 +100,19 @@ impl Inner {
         let inner = Arc::clone(self);
         let (path, params) = key.clone();
         let keep = is_kept(path.as_str());
-        self.cache.share(&key, keep, async move { inner.fetch(&path, &params).await }).await
+        self.cache.share(&key, keep, async move { inner.fetch(&path, &params, end).await }).await
+    }
+
+    fn end_of_list(&self) -> Instant {
+        Instant::now() + self.config.timeout * 2
     }
 
     fn known(&self) -> MutexGuard<'_, HashSet<String>> {
         self.known_nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub async fn nodes(self: &Arc<Self>, fresh: bool) -> Result<Vec<NodeName>> {
-        let answer = self.list("/nodes", Params::new(), fresh).await?;
+    pub async fn nodes(self: &Arc<Self>, fresh: bool, end: Instant) -> Result<Vec<NodeName>> {
+        let answer = self.list("/nodes", Params::new(), fresh, end).await?;
         let names = loose::rows(&answer.data).iter().filter_map(|row| loose::str(row, "node"));
         let names: Vec<NodeName> = names.filter_map(|name| NodeName::parse(name).ok()).collect();
         self.known().extend(names.iter().map(|n| n.as_str().to_owned()));
@@ -109,11 +121,11 @@ impl Inner {
 
     /// Refuses a node that the cluster does not have. When the list cannot be
     /// read for a reason that says nothing about nodes, the call may go on.
-    pub async fn check_node(self: &Arc<Self>, name: &str) -> Result<()> {
+    pub async fn check_node(self: &Arc<Self>, name: &str, end: Instant) -> Result<()> {
         if name == "localhost" || self.known().contains(name) {
             return Ok(());
         }
-        match self.nodes(true).await {
+        match self.nodes(true, end).await {
             Ok(known) if known.is_empty() || known.iter().any(|n| n.as_str() == name) => Ok(()),
             Ok(known) => Err(unknown_node(name, &known)),
             Err(e) if matches!(e.code, Code::Forbidden | Code::NotFound | Code::ApiError) => Ok(()),
@@ -121,17 +133,22 @@ impl Inner {
         }
     }
 
-    pub async fn check_node_of(self: &Arc<Self>, path: &ApiPath) -> Result<()> {
+    pub async fn check_node_of(self: &Arc<Self>, path: &ApiPath, end: Instant) -> Result<()> {
         let mut segments = path.segments();
         match (segments.next(), segments.next()) {
-            (Some("nodes"), Some(name)) => self.check_node(name).await,
+            (Some("nodes"), Some(name)) => self.check_node(name, end).await,
             _ => Ok(()),
         }
     }
 
-    pub async fn locate(self: &Arc<Self>, vmid: Vmid, fresh: bool) -> Result<Option<GuestRef>> {
+    pub async fn locate(
+        self: &Arc<Self>,
+        vmid: Vmid,
+        fresh: bool,
+        end: Instant,
+    ) -> Result<Option<GuestRef>> {
         let answer =
-            self.list("/cluster/resources", Params::new().with("type", "vm"), fresh).await?;
+            self.list("/cluster/resources", Params::new().with("type", "vm"), fresh, end).await?;
         Ok(loose::rows(&answer.data).iter().find_map(|row| GuestRef::of_row(row, vmid)))
     }
 
@@ -142,16 +159,18 @@ impl Inner {
         path: ApiPath,
         params: Params,
     ) -> Result<Answer> {
-        self.check_node_of(&path).await?;
-        let error = match self.fetch(&path, &params).await {
+        let end = self.end_of_read(&path);
+        self.check_node_of(&path, end).await?;
+        let error = match self.fetch(&path, &params, end).await {
             Err(error) if says_missing(&error) => error,
             other => return other,
         };
-        match self.explain_missing(&path, error).await {
+        match self.explain_missing(&path, error, end).await {
             (error, Some(now)) if error.code == Code::GuestMoved => {
                 let (_, moved_to) = path.as_str().split_once("/nodes/").unwrap_or_default();
                 let tail = moved_to.split_once('/').map_or("", |(_, tail)| tail);
-                self.fetch(&ApiPath::parse(&format!("/nodes/{}/{tail}", now.node))?, &params).await
+                self.fetch(&ApiPath::parse(&format!("/nodes/{}/{tail}", now.node))?, &params, end)
+                    .await
             }
             (error, _) => Err(error),
         }
@@ -163,11 +182,12 @@ impl Inner {
         self: &Arc<Self>,
         path: &ApiPath,
         error: Error,
+        end: Instant,
     ) -> (Error, Option<GuestRef>) {
         let Some((node, kind, vmid)) = guest_of(path).filter(|_| says_missing(&error)) else {
             return (error, None);
         };
-        let now = match self.locate(vmid, true).await {
+        let now = match self.locate(vmid, true, end).await {
             Ok(Some(now)) => now,
             Ok(None) => return (no_guest(vmid), None),
             Err(_) => return (error, None),

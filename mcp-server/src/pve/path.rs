@@ -170,7 +170,7 @@ fn check(part: &str) -> std::result::Result<(), &'static str> {
         return Err("it has an empty segment or a trailing slash");
     }
     if part == "." || part == ".." {
-        return Err("it has a segment . or ..");
+        return Err("`.` and `..` are no names");
     }
     if part.contains(['?', '#']) {
         return Err("it has a ? or #; parameters are given apart from the path");

@@ -28,11 +28,16 @@ enum Round<T> {
 }
 
 impl Inner {
-    /// A read with all its attempts.
-    pub async fn fetch(&self, path: &ApiPath, params: &Params) -> Result<Answer> {
+    /// The end of a read that begins now: twice its time-out, whatever happens within.
+    pub fn end_of_read(&self, path: &ApiPath) -> Instant {
+        Instant::now() + times::of_read(path.as_str(), self.config.timeout) * 2
+    }
+
+    /// A read with all its attempts, over by `end`.
+    pub async fn fetch(&self, path: &ApiPath, params: &Params, end: Instant) -> Result<Answer> {
         let timeout = times::of_read(path.as_str(), self.config.timeout);
         let request = self.request(Method::Get, path, params, timeout);
-        self.attempts(&request, path.as_str(), parse).await
+        self.attempts(&request, path.as_str(), end, parse).await
     }
 
     /// Reads the API description; it is public, so the token stays here.
@@ -46,16 +51,17 @@ impl Inner {
             authorized: false,
         };
         let read = |_: &_, reply: &Reply| Schema::parse(&String::from_utf8_lossy(&reply.body));
-        self.attempts(&request, path, read).await.map(Arc::new)
+        let end = Instant::now() + request.timeout * 2;
+        self.attempts(&request, path, end, read).await.map(Arc::new)
     }
 
     async fn attempts<T>(
         &self,
         request: &Request,
         path: &str,
+        end: Instant,
         understand: impl Fn(&crate::config::HostPort, &Reply) -> Result<T>,
     ) -> Result<T> {
-        let end = Instant::now() + request.timeout * 2;
         let mut attempt = 0;
         loop {
             let error = match self.round(request, path, end, &understand).await {
@@ -64,7 +70,9 @@ impl Inner {
                 Round::Again(error) => error,
             };
             let pause = times::pause(attempt);
-            if attempt >= self.config.max_retries || Instant::now() + pause >= end {
+            // A rest too short for an answer would only replace a telling error.
+            let too_late = Instant::now() + pause + request.timeout / 10 >= end;
+            if too_late || attempt >= self.config.max_retries {
                 return Err(error);
             }
             tracing::debug!(path, %error, attempt, "read is tried again");
@@ -107,6 +115,7 @@ impl Inner {
             let error = error::of_reply(self.call(Method::Get, path, host), &reply);
             match reply.status {
                 502..=504 => self.hosts.failed(at),
+                596 if error::never_arrived(596, &reply.reason) => return Round::Final(error),
                 595 | 596 if begun.elapsed() < NOT_WORTH_REPEATING => {}
                 _ if error::without_quorum(&error) => self.hosts.failed(at),
                 _ => return Round::Final(error),

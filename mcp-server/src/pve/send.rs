@@ -65,10 +65,10 @@ impl Inner {
             .hint("send less at once; files go up by pve_upload")
             .with("bytes", size));
         }
-        self.check_node_of(path).await?;
+        let end = Instant::now() + timeout;
+        self.check_node_of(path, end).await?;
         let transport = self.transport().await?;
         let _changing = (!reads).then(|| Changing::new(&self.cache));
-        let end = Instant::now() + timeout;
         let mut attempt = 0;
         loop {
             let mut failures = Failures::default();
@@ -76,7 +76,11 @@ impl Inner {
                 match transport.send(host, &request).await {
                     Ok(reply) => {
                         self.hosts.answered(at);
-                        return self.outcome(operation, host, &reply).await;
+                        let outcome = self.outcome(operation, host, &reply).await;
+                        if outcome.as_ref().is_err_and(error::without_quorum) {
+                            self.hosts.failed(at);
+                        }
+                        return outcome;
                     }
                     Err(Failure::NotSent(error)) => {
                         self.hosts.failed(at);
@@ -117,14 +121,14 @@ impl Inner {
         if on_the_way && !reads && !error::never_arrived(reply.status, &reply.reason) {
             return Err(self.unknown(operation, error).await);
         }
-        Err(self.explain_missing(&operation.path, error).await.0)
+        let end = Instant::now() + LOOK_AROUND;
+        Err(self.explain_missing(&operation.path, error, end).await.0)
     }
 
     /// The change may or may not have been made: says so, and attaches what
     /// helps to find out.
     async fn unknown(self: &Arc<Self>, operation: &Operation, cause: Error) -> Error {
-        let seen = tokio::time::timeout(LOOK_AROUND, self.look_around(operation)).await;
-        let seen = seen.unwrap_or_default();
+        let seen = self.look_around(operation).await;
         let mut error = Error::new(
             Code::OutcomeUnknown,
             format!(
@@ -147,7 +151,7 @@ impl Inner {
         if let Some(status) = cause.details.get("http_status") {
             error = error.with("http_status", status.clone());
         }
-        error.details.extend(seen.into_iter());
+        error.details.extend(seen);
         error
     }
 
@@ -155,20 +159,21 @@ impl Inner {
     /// tasks of this token there.
     async fn look_around(self: &Arc<Self>, operation: &Operation) -> Map<String, Value> {
         let mut seen = Map::new();
+        let end = Instant::now() + LOOK_AROUND;
         let path = operation.path.as_str();
         if path.ends_with("/config") && operation.method == Method::Put {
-            if let Ok(now) = self.fetch(&operation.path, &Params::new()).await {
+            if let Ok(now) = self.fetch(&operation.path, &Params::new(), end).await {
                 seen.insert("config".into(), compare(&operation.params, &now.data));
             }
             return seen;
         }
-        if let Ok(tasks) = self.own_tasks(operation).await {
+        if let Ok(tasks) = self.own_tasks(operation, end).await {
             seen.insert("newest_tasks".into(), tasks.into());
         }
         seen
     }
 
-    async fn own_tasks(&self, operation: &Operation) -> Result<Vec<Value>> {
+    async fn own_tasks(&self, operation: &Operation, end: Instant) -> Result<Vec<Value>> {
         let mut segments = operation.path.segments();
         let node = (segments.next() == Some("nodes")).then(|| segments.next()).flatten();
         let in_path = segments.nth(1).map(str::to_owned);
@@ -182,9 +187,9 @@ impl Inner {
                     .with("source", "all")
                     .with("limit", 50)
                     .with_some("vmid", vmid.as_deref());
-                self.fetch(&path, &params).await?
+                self.fetch(&path, &params, end).await?
             }
-            None => self.fetch(&ApiPath::parse("/cluster/tasks")?, &Params::new()).await?,
+            None => self.fetch(&ApiPath::parse("/cluster/tasks")?, &Params::new(), end).await?,
         };
         let own = |row: &&Value| {
             let upid = loose::str(row, "upid").and_then(|u| Upid::parse(u).ok());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json as value};
 
-use super::testing::{Act, Node, Seen, answer, closed_port, data, json, nodes};
+use super::testing::{Act, Make, Node, Seen, answer, closed_port, data, json, nodes};
 use crate::{
     Code, Error,
     config::Config,
@@ -127,7 +127,7 @@ async fn what_is_too_large_stays_here() {
 
 #[tokio::test]
 async fn what_may_have_arrived_is_sent_once_and_told() {
-    let cases: Vec<(&str, fn() -> Act)> = vec![
+    let cases: Vec<(&str, Make)> = vec![
         ("silence", || Act::Silence),
         ("drip", || Act::Drip),
         ("closed", || Act::WriteAndClose(Vec::new())),
@@ -141,7 +141,7 @@ async fn what_may_have_arrived_is_sent_once_and_told() {
         ("596", || answer("596 Connection timed out", "text/plain", "")),
         ("597", || answer("597 x", "text/plain", "")),
     ];
-    for (name, act) in cases {
+    let cases = cases.into_iter().map(async |(name, act)| {
         let node = node(act).await;
         let config = Config { timeout: Duration::from_millis(500), ..node.config() };
         let client = Client::new(&config).unwrap();
@@ -154,7 +154,8 @@ async fn what_may_have_arrived_is_sent_once_and_told() {
         assert_eq!(upids, ["qmstop", "qmstart"], "{name}: those of this token, newest first");
         assert_eq!(tasks[0]["status"], "running");
         assert!(!error.message.contains("down"), "{name}: {error}");
-    }
+    });
+    futures::future::join_all(cases).await;
 }
 
 #[tokio::test]
@@ -174,7 +175,7 @@ async fn an_unknown_configuration_write_is_compared_once() {
 
 #[tokio::test]
 async fn a_refusal_is_a_refusal() {
-    let cases: Vec<(fn() -> Act, Code)> = vec![
+    let cases: Vec<(Make, Code)> = vec![
         (
             || json("500 VM is locked (backup)", r#"{"message":"VM is locked (backup)\n"}"#),
             Code::Locked,
@@ -238,9 +239,22 @@ async fn another_host_is_taken_only_when_nothing_was_sent() {
 }
 
 #[tokio::test]
+async fn a_node_without_quorum_is_asked_last_and_the_change_is_not_repeated() {
+    let text = "cluster not ready - no quorum?";
+    let lone =
+        node(move || json(&format!("500 {text}"), &value!({"message": text}).to_string())).await;
+    let good = node(|| data("UPID:x".into())).await;
+    let client = Client::new(&super::testing::config(&[&lone, &good])).unwrap();
+    let error = send(&client, start()).await.unwrap_err();
+    assert_eq!((error.code, changes(&good).len()), (Code::Conflict, 0), "{error}");
+    assert_eq!(send(&client, start()).await.unwrap(), "UPID:x");
+    assert_eq!((changes(&lone).len(), changes(&good).len()), (1, 1));
+}
+
+#[tokio::test]
 async fn kept_answers_go_with_a_change_whatever_becomes_of_it() {
     for act in [|| data(Value::Null), || json("500 no", "{}"), || Act::WriteAndClose(Vec::new())]
-        as [fn() -> Act; 3]
+        as [Make; 3]
     {
         let node = node(act).await;
         let client = node.client();

@@ -50,9 +50,10 @@ pub enum Act {
     Silence,
     /// A byte, a pause, a byte, without end.
     Drip,
-    /// Waits for the test, then does the other.
-    Held(tokio::sync::oneshot::Receiver<()>, Box<Act>),
 }
+
+/// Makes an act, for tables.
+pub type Make = fn() -> Act;
 
 /// An answer with status line, JSON body and the right length.
 pub fn json(status: &str, body: &str) -> Act {
@@ -245,35 +246,26 @@ async fn serve(
     let mut buffer = Vec::new();
     while let Some(request) = read(&mut tls, &mut buffer, connection).await {
         seen.lock().unwrap().push(request.clone());
-        let mut act = script(&request);
-        loop {
-            match act {
-                Act::Held(gate, then) => {
-                    let _ = gate.await;
-                    act = *then;
-                    continue;
-                }
-                Act::Write(bytes) => {
-                    if tls.write_all(&bytes).await.is_err() || tls.flush().await.is_err() {
-                        return;
-                    }
-                }
-                Act::WriteAndClose(bytes) => {
-                    let _ = tls.write_all(&bytes).await;
-                    let _ = tls.shutdown().await;
-                    return;
-                }
-                Act::Silence => std::future::pending().await,
-                Act::Drip => {
-                    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";
-                    let _ = tls.write_all(head).await;
-                    while tls.write_all(b" ").await.is_ok() && tls.flush().await.is_ok() {
-                        tokio::time::sleep(Duration::from_millis(20)).await;
-                    }
+        match script(&request) {
+            Act::Write(bytes) => {
+                if tls.write_all(&bytes).await.is_err() || tls.flush().await.is_err() {
                     return;
                 }
             }
-            break;
+            Act::WriteAndClose(bytes) => {
+                let _ = tls.write_all(&bytes).await;
+                let _ = tls.shutdown().await;
+                return;
+            }
+            Act::Silence => std::future::pending().await,
+            Act::Drip => {
+                let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";
+                let _ = tls.write_all(head).await;
+                while tls.write_all(b" ").await.is_ok() && tls.flush().await.is_ok() {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                return;
+            }
         }
     }
 }

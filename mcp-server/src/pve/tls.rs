@@ -106,11 +106,11 @@ pub(crate) struct Distrust {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Why {
     /// None of these pins is the certificate's.
-    NotPinned(Vec<[u8; 32]>),
+    Unpinned(Vec<[u8; 32]>),
     /// The CA file or the system store does not vouch for it.
-    NotVouched(String),
+    Unvouched(String),
     /// The handshake was signed by another key than the certificate's.
-    NotOwned { pinned: bool },
+    KeyMissing { pinned: bool },
 }
 
 impl std::fmt::Display for Distrust {
@@ -126,7 +126,7 @@ impl Distrust {
     pub(crate) fn to_error(&self, host: &HostPort) -> Error {
         let seen = Pin::fingerprint(&self.seen);
         let error = match &self.why {
-            Why::NotPinned(pins) => {
+            Why::Unpinned(pins) => {
                 let expected: Vec<String> = pins.iter().map(Pin::fingerprint).collect();
                 let wanted = match expected.as_slice() {
                     [] => "no fingerprint is set for this host".to_owned(),
@@ -143,7 +143,7 @@ impl Distrust {
                 )
                 .with("expected", expected)
             }
-            Why::NotVouched(reason) => Error::new(
+            Why::Unvouched(reason) => Error::new(
                 Code::TlsUntrusted,
                 format!("the certificate of {host} is not trusted: {reason} (seen {seen})"),
             )
@@ -151,7 +151,7 @@ impl Distrust {
                 "pin it: compare the fingerprint with `pvenode cert info` on the node, then run \
                  `proxmox-mcp fingerprint` and put its line into .env; or set PROXMOX_TLS_CA_FILE",
             ),
-            Why::NotOwned { pinned } => Error::new(
+            Why::KeyMissing { pinned } => Error::new(
                 if *pinned { Code::TlsPinMismatch } else { Code::TlsUntrusted },
                 format!("{host} shows certificate {seen} and does not own its key"),
             )
@@ -241,7 +241,7 @@ impl Verifier {
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         checked.map_err(|_| {
             let pinned = matches!(self.trust, Trust::Pins(_));
-            Distrust { seen: fingerprint(certificate), why: Why::NotOwned { pinned } }.into()
+            Distrust { seen: fingerprint(certificate), why: Why::KeyMissing { pinned } }.into()
         })
     }
 }
@@ -268,11 +268,11 @@ impl ServerCertVerifier for Verifier {
                 if wanted.contains(&fingerprint(end_entity)) {
                     return Ok(ServerCertVerified::assertion());
                 }
-                Err(distrust(Why::NotPinned(wanted)).into())
+                Err(distrust(Why::Unpinned(wanted)).into())
             }
             Trust::Roots { verifier, source } => verifier
                 .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-                .map_err(|e| distrust(Why::NotVouched(in_words(&e, source))).into()),
+                .map_err(|e| distrust(Why::Unvouched(in_words(&e, source))).into()),
         }
     }
 

@@ -36,7 +36,7 @@ fn a_command_line_that_cannot_be_meant_ends_with_2() {
         (&["call", "pve_list_vm"], "pve_list_vms"),
         (&["call", "pve_list_vms", "[1]"], "not an object"),
         (&["call", "pve_list_vms", "{vmid: 100}"], "not JSON"),
-        (&["call", "pve_list_vms", "--nome", "x"], "--name"),
+        (&["call", "pve_list_vms", "--statu", "x"], "--status"),
     ] {
         let run = place.run(args);
         assert_eq!(run.code, 2, "{args:?}: {run:?}");

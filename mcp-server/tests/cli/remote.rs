@@ -50,7 +50,7 @@ fn one_task_by_its_upid() {
     let place = Place::connected();
     let (_, tasks) = place.json(&["tasks", "--limit", "50"]);
     let upids = column(&tasks, "upid");
-    let results = column(&tasks, "result");
+    let results = column(&tasks, "status");
     let (mut well, mut failed) = (0, 0);
     for (upid, result) in upids.iter().zip(&results) {
         let upid = upid.as_str().unwrap();

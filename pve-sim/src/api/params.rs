@@ -1,7 +1,9 @@
 //! Parameters: from query, form and JSON, and as text.
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::percent_decode;
 use serde_json::{Map, Value};
+
+use super::path;
 
 /// A value as the text that Perl would see.
 pub(crate) fn text(value: &Value) -> String {
@@ -32,9 +34,9 @@ pub(crate) fn split_list(list: &str) -> Vec<String> {
         .collect()
 }
 
-/// Parameters of a query string.
+/// Parameters of a query string, which holds one character per byte.
 pub(crate) fn from_query(query: &str) -> Map<String, Value> {
-    pairs(query)
+    pairs(&path::bytes(query))
 }
 
 /// Parameters of a body, or the Perl text with which the real one dies.
@@ -48,7 +50,7 @@ pub(crate) fn from_body(
         return from_json(body);
     }
     if body.is_empty() || base.is_empty() || base == "application/x-www-form-urlencoded" {
-        return Ok(pairs(&String::from_utf8_lossy(body)));
+        return Ok(pairs(body));
     }
     Err(format!("upload 'Content-Type '{kind}' not implemented"))
 }
@@ -80,12 +82,12 @@ fn from_json(body: &[u8]) -> Result<Map<String, Value>, String> {
 
 /// `a=1&b=2`, also parted by `;`. A raw `=` in a value cuts it there, `_dc` is
 /// dropped, and a name that comes twice makes an array.
-fn pairs(text: &str) -> Map<String, Value> {
+fn pairs(text: &[u8]) -> Map<String, Value> {
     let mut out = Map::new();
-    for pair in text.split(['&', ';']).filter(|p| !p.is_empty()) {
-        let mut parts = pair.split('=');
-        let name = decode(parts.next().unwrap_or(""));
-        let value = Value::String(decode(parts.next().unwrap_or("")));
+    for pair in text.split(|b| matches!(b, b'&' | b';')).filter(|p| !p.is_empty()) {
+        let mut parts = pair.split(|b| *b == b'=');
+        let name = decode(parts.next().unwrap_or(&[]));
+        let value = Value::String(decode(parts.next().unwrap_or(&[])));
         if name == "_dc" {
             continue;
         }
@@ -100,9 +102,9 @@ fn pairs(text: &str) -> Map<String, Value> {
     out
 }
 
-fn decode(text: &str) -> String {
-    let spaced = text.replace('+', " ");
-    percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
+fn decode(text: &[u8]) -> String {
+    let spaced: Vec<u8> = text.iter().map(|b| if *b == b'+' { b' ' } else { *b }).collect();
+    percent_decode(&spaced).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -121,7 +123,7 @@ mod tests {
             ("d=h%C3%A9+x", json!({"d": "hé x"})),
             ("d=%FF", json!({"d": "\u{FFFD}"})),
         ] {
-            assert_eq!(Value::Object(pairs(form)), expected, "{form}");
+            assert_eq!(Value::Object(pairs(form.as_bytes())), expected, "{form}");
         }
     }
 }

@@ -1,15 +1,15 @@
 //! From a request target to the path of a call: decoded exactly once, before
 //! it is split.
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::percent_decode;
 
-use super::failure::Failure;
-
+/// A raw target holds one character per byte, so that nothing is lost.
 /// What a target asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A call: formatter, path below it (`/` kept as sent) and raw query.
-    Api { format: String, path: String, query: String },
+    /// A call: formatter, path below it (`/` kept as sent), raw query, and
+    /// whether the target was a whole URL.
+    Api { format: String, path: String, query: String, absolute: bool },
     /// The schema that the API viewer loads.
     ApiDoc,
 }
@@ -23,23 +23,30 @@ pub(crate) enum Refused {
     NoSuchFile(String),
 }
 
+/// The bytes of a text that holds one character per byte.
+pub(crate) fn bytes(text: &str) -> Vec<u8> {
+    text.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect()
+}
+
 /// Percent-decodes to one character per byte, as Perl does; `%zz` stays.
 fn decode(text: &str) -> String {
-    percent_decode_str(text).map(char::from).collect()
+    percent_decode(&bytes(text)).map(char::from).collect()
 }
 
 /// The decoded path of a target as a person reads it.
 pub(crate) fn readable(target: &str) -> String {
     let path = target.split(['?', '#']).next().unwrap_or("");
-    percent_decode_str(path).decode_utf8_lossy().into_owned()
+    percent_decode(&bytes(path)).decode_utf8_lossy().into_owned()
 }
 
 pub(crate) fn split(target: &str) -> Result<Target, Refused> {
     let target = target.split('#').next().unwrap_or("");
     let (raw, query) = target.split_once('?').unwrap_or((target, ""));
     let mut raw = raw.to_owned();
+    let mut absolute = false;
     for scheme in ["http://", "https://"] {
         if let Some(rest) = raw.strip_prefix(scheme) {
+            absolute = true;
             raw = rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/").to_owned();
         }
     }
@@ -71,12 +78,17 @@ pub(crate) fn split(target: &str) -> Result<Target, Refused> {
     if inner.len() == rest.len() || !word || path.contains('\n') {
         return Err(Refused::NoSuchUri);
     }
-    Ok(Target::Api { format: format.to_owned(), path: path.to_owned(), query: query.to_owned() })
+    Ok(Target::Api {
+        format: format.to_owned(),
+        path: path.to_owned(),
+        query: query.to_owned(),
+        absolute,
+    })
 }
 
 /// The components of a path, empty ones dropped.
-pub(crate) fn segments(path: &str) -> Result<Vec<&str>, Failure> {
-    Ok(path.split('/').filter(|s| !s.is_empty()).collect())
+pub(crate) fn segments(path: &str) -> Vec<&str> {
+    path.split('/').filter(|s| !s.is_empty()).collect()
 }
 
 #[cfg(test)]

@@ -115,6 +115,10 @@ pub(crate) fn find(
         } else {
             let (name, child) = node.variable.as_ref()?;
             node = child;
+            // In the real one a variable is `\S+`.
+            if segment.contains(|c: char| c.is_ascii_whitespace()) {
+                return None;
+            }
             if GREEDY.contains(&name.as_str()) {
                 vars.push((name.clone(), rest.join("/")));
                 rest = &[];

@@ -7,9 +7,11 @@ use super::nodes::{notifications, repositories};
 use crate::state::State;
 use crate::state::access::User;
 use crate::state::config::Config;
+use crate::state::firewall::Firewall;
 use crate::state::guest::{Agent, Guest, Kind, Load};
 use crate::state::node::Node;
 use crate::state::storage::Volume;
+use crate::state::task::Past;
 
 pub(super) fn build(now_ms: i64) -> State {
     let mut state = State::new(now_ms, "pve");
@@ -29,6 +31,8 @@ pub(super) fn build(now_ms: i64) -> State {
     access(&mut state);
     guests(&mut state);
     volumes(&mut state);
+    configured(&mut state);
+    history(&mut state);
     state
 }
 
@@ -53,7 +57,7 @@ fn node(born: i64) -> Node {
         hosts: "127.0.0.1 localhost.localdomain localhost\n10.77.0.2 pve.example.test pve\n".to_owned(),
         timezone: "Etc/UTC".to_owned(),
         dns: map(json!({"search": "example.test", "dns1": "10.0.2.3"})),
-        repositories: repositories(),
+        repositories: sources(),
         ..Node::default()
     };
     services(&mut node);
@@ -318,5 +322,122 @@ fn volumes(state: &mut State) {
         v.vmid = vmid;
         v.used = used;
         state.volumes.push(v);
+    }
+}
+
+/// Package sources of the machine of the recordings: a folder on it, and a mirror that is switched off.
+fn sources() -> serde_json::Value {
+    let mut all = repositories();
+    let mirror = json!({"path": "/etc/apt/sources.list", "file-type": "list", "digest": vec![189; 32], "repositories": [
+        {"Types": ["deb"], "URIs": ["http://mirror.example.test/debian"], "Suites": ["trixie"], "Components": ["main", "contrib"],
+            "Enabled": 0, "FileType": "list"}]});
+    let local = json!({"path": "/etc/apt/sources.list.d/pve-test.list", "file-type": "list", "digest": vec![202; 32], "repositories": [
+        {"Types": ["deb"], "URIs": ["file:/srv/repo"], "Suites": ["./"], "Enabled": 1, "FileType": "list",
+            "Options": [{"Key": "trusted", "Values": ["yes"]}]}]});
+    if let Some(map) = all.as_object_mut() {
+        map.insert("files".to_owned(), json!([mirror, local]));
+        map.insert("infos".to_owned(), json!([{"path": "/etc/apt/sources.list", "index": 0, "kind": "origin", "message": "Debian"}]));
+    }
+    all
+}
+
+fn configured(state: &mut State) {
+    state.options = map(json!({"keyboard": "en-us", "description": "ds\n"}));
+    if let Some(node) = state.nodes.get_mut("pve") {
+        node.config = map(json!({"description": "node ✓\n"}));
+    }
+    let mut cluster = Firewall {
+        rules: vec![map(json!({"type": "in", "action": "DROP", "enable": 0}))],
+        options: map(json!({"enable": 0, "policy_in": "DROP"})),
+        ..Firewall::default()
+    };
+    cluster.aliases.insert("lan".to_owned(), map(json!({"cidr": "10.1.0.0/16"})));
+    state.firewalls.insert("cluster".to_owned(), cluster);
+    state.firewalls.insert("group/web".to_owned(), Firewall::default());
+    let web = Firewall {
+        rules: vec![map(
+            json!({"type": "in", "action": "ACCEPT", "macro": "SSH", "enable": 1, "log": "nolog"}),
+        )],
+        options: map(json!({"enable": 1, "dhcp": 1})),
+        ..Firewall::default()
+    };
+    state.firewalls.insert("guest/100".to_owned(), web);
+    let mut backup = Volume::new(
+        "local",
+        "backup/vzdump-lxc-200-2026_11_30-00_12_34.tar.zst",
+        "backup",
+        "tar.zst",
+        67_885_162,
+        state.born - 560,
+    );
+    backup.node = Some("pve".to_owned());
+    backup.vmid = Some(200);
+    backup.subtype = Some("lxc");
+    backup.notes = Some("ct200".to_owned());
+    backup.config = state
+        .guests
+        .get(&200)
+        .map(|g| g.config.iter().map(|(k, v)| format!("{k}: {v}\n")).collect());
+    state.volumes.push(backup);
+}
+
+fn history(state: &mut State) {
+    let now = state.born;
+    let mut past = |kind: &str, id: &str, user: &str, ago: i64, exit: &str, log: &[&str]| {
+        let log = log.iter().map(|l| (*l).to_owned()).collect();
+        let start = now - ago;
+        state.tasks.past(Past { node: "pve", kind, id, user, start, seconds: 1, exit, log });
+    };
+    let full = "root@pam!full";
+    past("qmdestroy", "110", full, 1656, "OK", &["purging VM 110 from related configurations.."]);
+    past("qmstart", "103", "root@pam", 1400, "OK", &[]);
+    past("qmstart", "100", "vmop@pve!op", 1019, "OK", &[]);
+    past(
+        "vzcreate",
+        "210",
+        full,
+        607,
+        "WARNINGS: 1",
+        &["WARN: Systemd 257 detected. You may need to enable nesting."],
+    );
+    past(
+        "vzcreate",
+        "211",
+        full,
+        605,
+        "unable to create CT 211 - volume 'local:vztmpl/nope.tar.zst' does not exist",
+        &[
+            "Formatting '/var/lib/vz/images/211/vm-211-disk-0.raw', fmt=raw size=1073741824 preallocation=off",
+            "Creating filesystem with 262144 4k blocks and 65536 inodes",
+            "Filesystem UUID: df4ee28c-3668-4e44-b7f6-1d4dd3503c31",
+        ],
+    );
+    past(
+        "vzdump",
+        "777",
+        full,
+        558,
+        "job errors",
+        &[
+            "INFO: starting new backup job: vzdump 777 --storage local --node pve",
+            "ERROR: Backup of VM 777 failed - unable to find VM '777'",
+            "INFO: Failed at 2026-11-30 00:12:42",
+            "INFO: Backup job finished with errors",
+        ],
+    );
+    past(
+        "qmstart",
+        "9999",
+        full,
+        91,
+        "Configuration file 'nodes/pve/qemu-server/9999.conf' does not exist",
+        &[],
+    );
+    past("qmstop", "100", "root@pam", 63, "OK", &[]);
+    past("startall", "", "root@pam", 9, "OK", &[]);
+    for (ago, msg) in
+        [(41, "starting cluster log"), (9, "starting task startall"), (1, "end task startall: OK")]
+    {
+        state.note(now - ago, "root@pam", "pve-guests", msg.to_owned());
     }
 }

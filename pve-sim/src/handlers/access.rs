@@ -264,21 +264,23 @@ fn ticket(c: &mut Call<'_>) -> Answer {
     c.state.access.tickets.insert(ticket.clone(), user.clone());
     let login = Login { user: user.clone(), token: None };
     let mut caps = Map::new();
-    for (area, path, prefix) in [
-        ("vms", "/vms", "VM."),
-        ("storage", "/storage", "Datastore."),
-        ("nodes", "/nodes", "Sys."),
-        ("dc", "/", "SDN."),
-        ("access", "/access", "User."),
-        ("sdn", "/sdn", "SDN."),
-        ("mapping", "/mapping", "Mapping."),
+    for (area, path, prefixes) in [
+        ("vms", "/vms", &["VM."][..]),
+        ("storage", "/storage", &["Datastore."]),
+        ("nodes", "/nodes", &["Sys."]),
+        ("dc", "/", &["SDN.", "Sys.Audit", "Sys.Modify"]),
+        ("access", "/access", &["User.", "Group."]),
+        ("sdn", "/sdn", &["SDN."]),
+        ("mapping", "/mapping", &["Mapping."]),
     ] {
         let held = c.state.privileges(&login, path);
-        let own = held.keys().filter(|p| p.starts_with(prefix) || *p == "Permissions.Modify");
-        caps.insert(
-            area.to_owned(),
-            own.map(|p| (p.clone(), json!(1))).collect::<Map<_, _>>().into(),
-        );
+        let general = area != "dc";
+        let wanted = |p: &&String| {
+            prefixes.iter().any(|x| p.starts_with(x)) || general && *p == "Permissions.Modify"
+        };
+        let own: Map<String, Value> =
+            held.keys().filter(wanted).map(|p| (p.clone(), json!(1))).collect();
+        caps.insert(area.to_owned(), Value::Object(own));
     }
     Ok(json!({"ticket": ticket, "username": user, "CSRFPreventionToken": Access::csrf(&user), "cap": caps}).into())
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::Route;
 use super::guests::{find, link_local};
+use super::shell::Machine;
 use crate::api::call::{Answer, Call, done};
 use crate::api::failure::Failure;
 use crate::api::params;
@@ -33,6 +34,8 @@ pub(crate) const ROUTES: &[Route] = &[
     ("POST", "/nodes/{node}/qemu/{vmid}/agent/file-write", file_write),
 ];
 
+/// A program takes this long at least, milliseconds.
+const EXEC_MS: i64 = 150;
 /// file-read stops here.
 const MAX_READ: usize = 16 << 20;
 
@@ -47,8 +50,9 @@ fn agent<'a>(c: &'a Call<'_>) -> Result<(&'a Guest, &'a Agent), Failure> {
     if !guest.running() {
         return Err(Failure::died(format!("VM {} is not running", guest.vmid)));
     }
-    let silent = || Failure::died("QEMU guest agent is not running");
-    Ok((guest, guest.agent.as_ref().ok_or_else(silent)?))
+    let stuck = guest.run.as_ref().is_some_and(|r| r.agent_stuck);
+    let answers = guest.agent.as_ref().filter(|_| !stuck);
+    Ok((guest, answers.ok_or_else(|| Failure::died("QEMU guest agent is not running"))?))
 }
 
 fn result(value: Value) -> Answer {
@@ -193,97 +197,6 @@ fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|&b| char::from(b)).collect()
 }
 
-/// What a program of the simulated guest gives back.
-struct Ran {
-    code: i64,
-    signal: Option<i64>,
-    out: Vec<u8>,
-    err: Vec<u8>,
-    /// Goes on for so many seconds.
-    seconds: i64,
-}
-
-impl Ran {
-    fn ok(out: impl Into<Vec<u8>>) -> Self {
-        Self { code: 0, signal: None, out: out.into(), err: Vec::new(), seconds: 0 }
-    }
-
-    fn failed(code: i64, err: &str) -> Self {
-        Self { code, err: err.as_bytes().to_vec(), ..Self::ok(Vec::new()) }
-    }
-}
-
-/// The few programs that there are. `None`: no such program.
-fn run(guest: &Guest, agent: &Agent, argv: &[String], input: &[u8]) -> Option<Ran> {
-    let (program, args) = argv.split_first()?;
-    let name = program
-        .strip_prefix("/bin/")
-        .or_else(|| program.strip_prefix("/usr/bin/"))
-        .unwrap_or(program);
-    let name = name.strip_prefix("/usr/sbin/").unwrap_or(name);
-    Some(match name {
-        "true" => Ran::ok(""),
-        "false" => Ran::failed(1, ""),
-        "echo" => Ran::ok(format!("{}\n", args.join(" "))),
-        "hostname" => Ran::ok(format!("{}\n", guest.name())),
-        "id" | "whoami" => Ran::ok(if name == "id" {
-            "uid=0(root) gid=0(root) groups=0(root)\n"
-        } else {
-            "root\n"
-        }),
-        "uname" => Ran::ok(format!("Linux {} {} x86_64 GNU/Linux\n", guest.name(), agent.kernel)),
-        "cat" => match args.first() {
-            None => Ran::ok(input),
-            Some(path) => match agent.files.get(path) {
-                Some(bytes) => Ran::ok(bytes.clone()),
-                None => Ran::failed(1, &format!("cat: {path}: No such file or directory\n")),
-            },
-        },
-        "sleep" => {
-            Ran { seconds: args.first().and_then(|a| a.parse().ok()).unwrap_or(1), ..Ran::ok("") }
-        }
-        "sh" | "bash" if args.first().is_some_and(|a| a == "-c") => {
-            shell(guest, agent, args.get(1)?, input)
-        }
-        _ => return None,
-    })
-}
-
-/// A shell that knows `;`, `>&2`, `exit`, `kill -9 $$` and the programs above.
-fn shell(guest: &Guest, agent: &Agent, script: &str, input: &[u8]) -> Ran {
-    let mut all = Ran::ok("");
-    for command in script.split(';').map(str::trim).filter(|c| !c.is_empty()) {
-        if let Some(code) = command.strip_prefix("exit ") {
-            all.code = code.trim().parse().unwrap_or(2);
-            return all;
-        }
-        if command == "kill -9 $$" {
-            all.signal = Some(9);
-            return all;
-        }
-        let (command, to_err) = match command.strip_suffix(">&2") {
-            Some(c) => (c.trim(), true),
-            None => (command, false),
-        };
-        let argv: Vec<String> =
-            command.split_whitespace().map(|w| w.trim_matches(['"', '\'']).to_owned()).collect();
-        match run(guest, agent, &argv, input) {
-            Some(ran) => {
-                if to_err { &mut all.err } else { &mut all.out }.extend(ran.out);
-                all.err.extend(ran.err);
-                all.code = ran.code;
-                all.seconds += ran.seconds;
-            }
-            None => {
-                let name = argv.first().cloned().unwrap_or_default();
-                all.err.extend(format!("sh: 1: {name}: not found\n").into_bytes());
-                all.code = 127;
-            }
-        }
-    }
-    all
-}
-
 fn exec(c: &mut Call<'_>) -> Answer {
     let vmid = c.vmid();
     let argv = match c.params.get("command") {
@@ -295,23 +208,28 @@ fn exec(c: &mut Call<'_>) -> Answer {
     let wide = |text: &str| text.chars().any(|ch| u32::from(ch) > 0xFF);
     if wide(&input) {
         return Err(Failure::died(
-            "Wide character in subroutine entry at /usr/share/perl5/PVE/QemuServer/Agent.pm line 190.",
+            "Wide character in subroutine entry at /usr/share/perl5/PVE/QemuServer/Agent.pm line 135.",
         ));
     }
     let input: Vec<u8> = input.chars().filter_map(|ch| u8::try_from(u32::from(ch)).ok()).collect();
     let (guest, agent) = agent(c)?;
     if argv.iter().any(|a| wide(a)) {
-        // The agent never recovers from such a request.
-        if let Some(guest) = c.state.guests.get_mut(&vmid) {
-            guest.agent = None;
+        // The agent recovers from such a request only with a new start of the guest.
+        if let Some(run) = c.state.guests.get_mut(&vmid).and_then(|g| g.run.as_mut()) {
+            run.agent_stuck = true;
         }
         return Err(Failure::died(format!(
             "VM {vmid} qga command 'guest-exec' failed - got timeout"
         )));
     }
-    let Some(ran) = run(guest, agent, &argv, &input) else {
+    let mut machine = Machine { guest, agent: agent.clone() };
+    let Some(ran) = machine.run(&argv, &input) else {
         return Err(Failure::proxy(596, "Broken pipe"));
     };
+    let files = machine.agent.files;
+    if let Some(agent) = c.state.guests.get_mut(&vmid).and_then(|g| g.agent.as_mut()) {
+        agent.files = files;
+    }
     let pid = 150 + 2 * u32::try_from(c.state.agent_runs.len()).unwrap_or(0);
     let mut status = serde_json::Map::new();
     match ran.signal {
@@ -326,7 +244,7 @@ fn exec(c: &mut Call<'_>) -> Answer {
             status.insert(truncated.to_owned(), json!(0));
         }
     }
-    status.insert("_done".to_owned(), json!(c.now_ms + ran.seconds * 1000));
+    status.insert("_done".to_owned(), json!(c.now_ms + EXEC_MS + ran.seconds * 1000));
     c.state.agent_runs.insert((vmid, pid), Value::Object(status));
     Ok(json!({"pid": pid}).into())
 }

@@ -68,7 +68,10 @@ pub(crate) fn parse(text: &str) -> Result<Event, String> {
     let mut rest = trimmed;
     if rest.starts_with(|c: char| c.is_ascii_alphabetic()) {
         match weekdays(rest) {
-            None => return fail(rest, "Context(\"weekday\")"),
+            None => {
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+                return fail(rest.get(..end).unwrap_or(rest), "Context(\"weekday\")");
+            }
             Some((days, left)) => {
                 event.days = days;
                 rest = left;
@@ -333,4 +336,16 @@ pub(crate) fn analyze(c: &mut Call<'_>) -> Answer {
 /// The next time a schedule fires after this moment, Unix seconds.
 pub(crate) fn next_run(schedule: &str, after: i64) -> Option<i64> {
     parse(schedule).ok()?.next(after)
+}
+
+/// The times at which a schedule fired in the days before a moment, newest first.
+pub(crate) fn runs_before(schedule: &str, now: i64, days: i64) -> Vec<i64> {
+    let mut runs = Vec::new();
+    let mut at = now - days * 86_400;
+    while let Some(next) = next_run(schedule, at).filter(|n| *n <= now) {
+        runs.push(next);
+        at = next;
+    }
+    runs.reverse();
+    runs
 }

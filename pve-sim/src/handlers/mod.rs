@@ -4,22 +4,30 @@
 mod access;
 mod accounts;
 mod agent;
-mod backup;
+pub(crate) mod backup;
 pub(crate) mod calendar;
 mod cluster;
+mod create;
+mod disks;
 mod firewall;
 mod guests;
 mod ha;
 mod index;
+mod lifecycle;
+mod machine;
 mod network;
 mod nodes;
+mod options;
 mod pools;
 mod power;
 mod sdn;
+mod shell;
 mod snapshots;
+mod storage_admin;
 mod storages;
 mod system;
 mod tasks;
+mod vzdump;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -38,22 +46,29 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         agent::ROUTES,
         backup::ROUTES,
         cluster::ROUTES,
+        create::ROUTES,
+        disks::ROUTES,
         firewall::ROUTES,
         firewall::OBJECTS,
         firewall::OTHERS,
         guests::ROUTES,
         ha::ROUTES,
         index::ROUTES,
+        lifecycle::ROUTES,
+        machine::ROUTES,
         network::ROUTES,
         nodes::ROUTES,
+        options::ROUTES,
         pools::ROUTES,
         power::ROUTES,
         sdn::ROUTES,
         sdn::OTHERS,
         snapshots::ROUTES,
+        storage_admin::ROUTES,
         storages::ROUTES,
         system::ROUTES,
         tasks::ROUTES,
+        vzdump::ROUTES,
     ];
     all.into_iter().flatten().map(|&(method, path, handler)| ((method, path), handler)).collect()
 });

@@ -19,9 +19,7 @@ pub(crate) const ROUTES: &[Route] = &[
 
 fn list(c: &mut Call<'_>) -> Answer {
     if let Some(id) = c.text("poolid") {
-        let mut row = details(c, &id)?;
-        row.insert("poolid".to_owned(), json!(id));
-        return Ok(json!([row]).into());
+        return Ok(json!([details(c, &id)?]).into());
     }
     let mut rows = Vec::new();
     for (id, pool) in &c.state.pools {
@@ -62,6 +60,7 @@ fn details(c: &Call<'_>, id: &str) -> Result<Map<String, Value>, Failure> {
         }));
     }
     let mut map = Map::new();
+    map.insert("poolid".to_owned(), json!(id));
     if !pool.comment.is_empty() {
         map.insert("comment".to_owned(), json!(pool.comment));
     }

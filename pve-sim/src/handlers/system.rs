@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::Route;
 use crate::api::call::{Answer, Call, done};
 use crate::api::failure::Failure;
+use crate::api::{Request, params, perform};
 
 pub(crate) const ROUTES: &[Route] = &[
     ("POST", "/nodes/{node}/services/{service}/start", |c| service(c, "start")),
@@ -17,6 +18,7 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "/nodes/{node}/apt/changelog", changelog),
     ("POST", "/nodes/{node}/status", power),
     ("POST", "/nodes/{node}/wakeonlan", wake),
+    ("POST", "/nodes/{node}/execute", execute),
 ];
 
 /// Services that the API refuses to stop.
@@ -42,22 +44,33 @@ fn service(c: &mut Call<'_>, what: &'static str) -> Answer {
     })
 }
 
+/// The enabled repositories of a node: their URIs.
+fn sources(repositories: &Value) -> Vec<String> {
+    let list =
+        |v: &Value, name: &str| v.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut all = Vec::new();
+    for file in list(repositories, "files") {
+        let enabled = |r: &Value| r.get("Enabled").is_none_or(|e| *e == 1);
+        for repository in list(&file, "repositories").into_iter().filter(enabled) {
+            all.extend(
+                list(&repository, "URIs").iter().filter_map(Value::as_str).map(str::to_owned),
+            );
+        }
+    }
+    all
+}
+
 fn apt_update(c: &mut Call<'_>) -> Answer {
-    let enabled = |c: &Call<'_>| -> usize {
-        let files = c
-            .state
-            .nodes
-            .get(&c.node())
-            .and_then(|n| n.repositories.get("files"))
-            .and_then(Value::as_array);
-        files.map_or(0, |f| {
-            f.iter()
-                .filter_map(|f| f.get("repositories").and_then(Value::as_array))
-                .map(Vec::len)
-                .sum()
-        })
-    };
-    let lines = vec!["starting apt-get update".to_owned(), format!("{} sources read", enabled(c))];
+    let sources =
+        c.state.nodes.get(&c.node()).map(|n| sources(&n.repositories)).unwrap_or_default();
+    // A local folder that is not there, as in the recordings.
+    if sources.iter().any(|s| s.starts_with("file:")) {
+        return c.spawn("aptupdate", "", 1200, |_, _| {
+            Err("command 'apt-get update' failed: exit code 100".to_owned())
+        });
+    }
+    let mut lines = vec!["starting apt-get update".to_owned()];
+    lines.extend(sources.iter().map(|s| format!("Hit: {s}")));
     c.spawn("aptupdate", "", 1200, move |_, _| Ok(lines))
 }
 
@@ -155,4 +168,44 @@ fn wake(c: &mut Call<'_>) -> Answer {
         node.online = true;
     }
     Ok(Value::String("BC:24:11:00:00:01".to_owned()).into())
+}
+
+/// Several calls in one, for root alone.
+fn execute(c: &mut Call<'_>) -> Answer {
+    let text = c.need("commands");
+    let fail = |text: String| Failure::parameter("commands", format!("invalid format - {text}\n"));
+    let commands: Vec<Value> = serde_json::from_str(&text).map_err(|_| {
+        fail(format!(
+            "commands param did not contain valid JSON: 'null' expected, at character offset 0 (before \"{text}\") \
+             at /usr/share/perl5/PVE/API2/Nodes.pm line 99."
+        ))
+    })?;
+    let get = |command: &Value, name: &str| command.get(name).map(params::text).unwrap_or_default();
+    for (n, command) in commands.iter().enumerate() {
+        if !["GET", "POST", "PUT", "DELETE"].contains(&get(command, "method").as_str()) {
+            let why = format!("[{n}].method: value does not match the regex pattern");
+            let text =
+                "commands is not a valid array of commands: 400 Parameter verification failed.";
+            return Err(fail(format!("{text}\n{why}")));
+        }
+    }
+    let node = c.node();
+    let mut rows = Vec::new();
+    for command in &commands {
+        let path = format!("nodes/{node}/{}", get(command, "path"));
+        let args = command.get("args").and_then(Value::as_object).cloned().unwrap_or_default();
+        let method = get(command, "method");
+        let full = format!("/{path}");
+        let request = Request { method: &method, path: &full, data: args, upload: None };
+        let result = perform(c.state, c.login, request, c.now_ms);
+        rows.push(match result {
+            Ok(reply) => json!({"status": 200, "data": reply.data}),
+            Err(f) if f.status == 501 => json!({"status": 500, "message": format!("no handler for '{path}'\n")}),
+            Err(f) if !f.errors.is_empty() => {
+                json!({"status": f.status.to_string(), "message": format!("{}\n", f.message), "errors": f.errors})
+            }
+            Err(f) => json!({"status": f.status, "message": format!("{}\n", f.message)}),
+        });
+    }
+    Ok(Value::Array(rows).into())
 }

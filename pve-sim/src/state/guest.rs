@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::config::{Config, digest};
 use super::rrd;
 use crate::api::propstring;
@@ -48,6 +46,8 @@ pub struct Run {
     pub pid: u32,
     /// Suspended in memory.
     pub paused: bool,
+    /// Its agent got something that it does not recover from.
+    pub agent_stuck: bool,
     /// The disks, NICs and the rest as they were when it started.
     pub config: Config,
 }
@@ -312,7 +312,13 @@ impl Guest {
     /// Starts it: pending changes become the configuration.
     pub fn start(&mut self, now: i64, pid: u32) {
         self.apply_pending();
-        self.run = Some(Run { since: now, pid, paused: false, config: self.config.clone() });
+        self.run = Some(Run {
+            since: now,
+            pid,
+            paused: false,
+            agent_stuck: false,
+            config: self.config.clone(),
+        });
     }
 
     /// Stops it: pending changes become the configuration.
@@ -371,9 +377,4 @@ pub(crate) fn size_text(bytes: u64) -> String {
         }
     }
     bytes.to_string()
-}
-
-/// JSON for an optional text.
-pub(crate) fn opt(text: Option<&str>) -> Value {
-    text.map_or(Value::Null, Value::from)
 }

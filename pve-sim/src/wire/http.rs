@@ -106,8 +106,8 @@ pub(crate) fn reason_bytes(message: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(line.len());
     for c in line.chars() {
         match u8::try_from(u32::from(c)) {
-            Ok(b) if b >= 0x20 => out.push(b),
-            Ok(_) => out.push(b' '),
+            Ok(b'\r') => out.push(b' '),
+            Ok(b) => out.push(b),
             Err(_) => out.push(b'?'),
         }
     }

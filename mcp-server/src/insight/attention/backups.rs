@@ -295,8 +295,12 @@ fn failed_tasks(look: &mut Look<'_>, newest: &Newest<'_>) {
             continue;
         }
         let guest = task.vmid().and_then(|vmid| estate.guest(vmid));
-        let whose = guest.map_or_else(String::new, |guest| format!(" of {}", guest.title()));
-        let what = format!("A backup{whose} on {} failed {} ago", task.node, age(since));
+        let run = match guest {
+            Some(guest) => format!("A backup of {}", guest.title()),
+            None if task.id.is_empty() => "A backup job".to_owned(),
+            None => format!("A backup of {}", task.id),
+        };
+        let what = format!("{run} on {} failed {} ago", task.node, age(since));
         let mut finding = Finding::warning("backup_failed", what)
             .with("status", cause)
             .with("ended", moment(estate, &task.node, task.end.unwrap_or(task.start)))

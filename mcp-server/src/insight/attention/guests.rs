@@ -141,11 +141,17 @@ fn locked(look: &mut Look<'_>, guest: &Guest) {
     let estate = look.estate;
     let (title, number) = (guest.title(), guest.vmid);
     let whole_job = |task: &Task| task.id.is_empty() && task.kind == "vzdump" && lock == "backup";
-    let task = estate.tasks.rows().iter().find(|task| {
-        *task.node == *guest.node
-            && holds(lock, &task.kind)
-            && (task.vmid() == Some(number) || whole_job(task))
-    });
+    let tasks: Vec<&Task> = estate
+        .tasks
+        .rows()
+        .iter()
+        .filter(|task| *task.node == *guest.node && holds(lock, &task.kind))
+        .filter(|task| task.vmid() == Some(number) || whole_job(task))
+        .collect();
+    // What still runs explains the lock best, then what was about this guest alone.
+    let running = tasks.iter().find(|task| task.running());
+    let own = tasks.iter().find(|task| task.vmid() == Some(number));
+    let task = running.or(own).or(tasks.first()).copied();
     let since = task.map(|task| estate.now - task.start);
     let runs = task.is_some_and(Task::running);
     if runs && since.is_some_and(|since| since < LONG_TASK) {

@@ -166,7 +166,7 @@ fn failed_backup_tasks() {
     check(&[
         (
             |api| push(api, task("", 2 * HOUR, "job errors")),
-            &["warning backup_failed: A backup on pve1 failed 2 hours ago"],
+            &["warning backup_failed: A backup job on pve1 failed 2 hours ago"],
         ),
         // A good run after it makes it good; an older failure of another guest stays.
         (|api| push(api, task("", 20 * HOUR, "job errors")), &[]),
@@ -316,8 +316,21 @@ fn locks() {
         guest_row(api, 100)["lock"] = json!("rollback");
         api["tasks"] = json!([task("qmrollback", "100", 2 * DAY, Some(DAY))]);
     });
+    assert_eq!(found.findings[0].evidence["age_days"], 2.0);
+    // An older task of its own tells more than a later job over all guests.
+    let found = judged(|api| {
+        guest_row(api, 100)["lock"] = json!("backup");
+        let mut job = task("vzdump", "", HOUR, Some(HOUR / 2));
+        (job["status"], job["upid"]) = (json!("OK"), json!("UPID:job"));
+        api["tasks"] = json!([job, task("vzdump", "100", 2 * DAY, Some(DAY))]);
+        api["content"]["pve1/nas"][0]["ctime"] = json!(NOW - HOUR);
+    });
+    assert_eq!(
+        lines(&found),
+        ["warning guest_locked: VM 100 db is locked (backup) and no task works on it"]
+    );
     let evidence = &found.findings[0].evidence;
-    assert_eq!((&evidence["lock"], &evidence["age_days"]), (&json!("rollback"), &json!(2.0)));
+    assert_eq!((&evidence["lock"], &evidence["age_days"]), (&json!("backup"), &json!(2.0)));
     assert!(found.findings[0].next.contains("`qm unlock 100` on pve1"));
 }
 
