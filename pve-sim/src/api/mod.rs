@@ -120,7 +120,8 @@ fn route(
     }
     let login = login::check(state, head, &path)?;
     // What has to be sent on to a worker cannot be a whole URL.
-    let sent_on = || schema::find(&head.method, &path::segments(&path)).is_some_and(|(e, _)| e.protected);
+    let sent_on =
+        || schema::find(&head.method, &path::segments(&path)).is_some_and(|(e, _)| e.protected);
     if absolute && sent_on() {
         return Err(plain(400, "invalid proxy uri"));
     }

@@ -7,16 +7,47 @@ use serde_json::Value;
 /// Members whose presence depends on the moment, on the machine, or on how long
 /// something has run, in the real one, too.
 const OPTIONAL: &[&str] = &[
-    "pressurecpusome", "pressurecpufull", "pressureiosome", "pressureiofull", "pressurememorysome",
-    "pressurememoryfull", "diskread", "diskwrite", "balloon", "ballooninfo", "freemem", "running-machine",
-    "running-qemu", "cpu", "mem", "netin", "netout", "memhost", "maxcpu", "maxmem", "maxdisk", "disk", "used",
-    "statistics", "comment", "tags", "lock", "template", "parent",
+    "pressurecpusome",
+    "pressurecpufull",
+    "pressureiosome",
+    "pressureiofull",
+    "pressurememorysome",
+    "pressurememoryfull",
+    "diskread",
+    "diskwrite",
+    "balloon",
+    "ballooninfo",
+    "freemem",
+    "running-machine",
+    "running-qemu",
+    "cpu",
+    "mem",
+    "netin",
+    "netout",
+    "memhost",
+    "maxcpu",
+    "maxmem",
+    "maxdisk",
+    "disk",
+    "used",
+    "statistics",
+    "comment",
+    "tags",
+    "lock",
+    "template",
+    "parent",
 ];
 
 /// Documents that describe the machine of the recordings, not the API.
 fn machine(path: &str) -> bool {
     const MACHINE: [&str; 8] = [
-        "rrddata", "/apt/", "/report", "/metrics/export", "/access/permissions", "/cpu-flags", "/capabilities/",
+        "rrddata",
+        "/apt/",
+        "/report",
+        "/metrics/export",
+        "/access/permissions",
+        "/cpu-flags",
+        "/capabilities/",
         "/certificates/info",
     ];
     MACHINE.iter().any(|m| path.contains(m))
@@ -91,10 +122,13 @@ fn list(at: &str, a: &[Value], b: &[Value], loose: bool) -> Option<String> {
         match ours.get(name) {
             Some((own, _)) if own == kind || *kind == "null" || *own == "null" => {}
             Some((own, _)) => return Some(format!("{at}[].{name} is {own} and not {kind}")),
-            None if *all && !loose && !OPTIONAL.contains(name) => return Some(format!("{at}[].{name} is missing")),
+            None if *all && !loose && !OPTIONAL.contains(name) => {
+                return Some(format!("{at}[].{name} is missing"));
+            }
             None => {}
         }
     }
-    let extra = ours.iter().find(|(n, (_, all))| *all && !theirs.contains_key(*n) && !OPTIONAL.contains(n));
+    let extra =
+        ours.iter().find(|(n, (_, all))| *all && !theirs.contains_key(*n) && !OPTIONAL.contains(n));
     extra.filter(|_| !loose).map(|(n, _)| format!("{at}[].{n} is not in the recording"))
 }
