@@ -3,7 +3,11 @@
 
 mod arguments;
 mod binaries;
+#[cfg(target_os = "linux")]
+pub mod desk;
 mod estate;
+#[cfg(target_os = "linux")]
+pub mod node;
 mod server;
 
 pub use arguments::{call_least, least, listed, name, plausible};

@@ -11,6 +11,7 @@ use crate::state::firewall::Firewall;
 use crate::state::guest::{Agent, Guest, Kind, Load};
 use crate::state::node::Node;
 use crate::state::storage::Volume;
+use crate::state::task::Past;
 
 pub(super) fn build(now_ms: i64) -> State {
     let mut state = State::new(now_ms, "pve");
@@ -384,7 +385,8 @@ fn history(state: &mut State) {
     let now = state.born;
     let mut past = |kind: &str, id: &str, user: &str, ago: i64, exit: &str, log: &[&str]| {
         let log = log.iter().map(|l| (*l).to_owned()).collect();
-        state.tasks.past("pve", kind, id, user, now - ago, 1, exit, log);
+        let start = now - ago;
+        state.tasks.past(Past { node: "pve", kind, id, user, start, seconds: 1, exit, log });
     };
     let full = "root@pam!full";
     past("qmdestroy", "110", full, 1656, "OK", &["purging VM 110 from related configurations.."]);

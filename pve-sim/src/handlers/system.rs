@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Route;
 use crate::api::call::{Answer, Call, done};
 use crate::api::failure::Failure;
-use crate::api::params;
+use crate::api::{Request, params, perform};
 
 pub(crate) const ROUTES: &[Route] = &[
     ("POST", "/nodes/{node}/services/{service}/start", |c| service(c, "start")),
@@ -194,14 +194,10 @@ fn execute(c: &mut Call<'_>) -> Answer {
     for command in &commands {
         let path = format!("nodes/{node}/{}", get(command, "path"));
         let args = command.get("args").and_then(Value::as_object).cloned().unwrap_or_default();
-        let result = crate::api::perform(
-            c.state,
-            c.login,
-            &get(command, "method"),
-            &format!("/{path}"),
-            args,
-            c.now_ms,
-        );
+        let method = get(command, "method");
+        let full = format!("/{path}");
+        let request = Request { method: &method, path: &full, data: args, upload: None };
+        let result = perform(c.state, c.login, request, c.now_ms);
         rows.push(match result {
             Ok(reply) => json!({"status": 200, "data": reply.data}),
             Err(f) if f.status == 501 => json!({"status": 500, "message": format!("no handler for '{path}'\n")}),

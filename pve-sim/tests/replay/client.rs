@@ -83,7 +83,7 @@ fn parse(bytes: &[u8]) -> Answer {
         .map(|(n, v)| (n.to_owned(), v.trim().to_owned()))
         .collect();
     let mut answer = Answer {
-        status: status.parse().unwrap(),
+        status: status.parse().unwrap_or(0),
         reason: reason.to_owned(),
         headers,
         body: bytes[end + 4..].to_vec(),

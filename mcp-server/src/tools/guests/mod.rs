@@ -39,6 +39,8 @@ pub(super) fn tools() -> Vec<Tool> {
             "Sets, adds or removes a guest's tags.", idempotent),
         tool!(Guests Write delete::delete, delete::Delete, "pve_guest_delete", "Delete guest",
             "Destroys a guest with its disks. Cannot be undone.", destructive),
+        tool!(Guests Write crate::tools::core::undo, crate::tools::core::Undo, "pve_undo", "Undo",
+            "Puts back the state that an earlier change of this server replaced, by its audit id.", destructive),
         tool!(Guests Write task_stop::stop, task_stop::Stop, "pve_task_stop", "Stop task",
             "Stops a running task, which can leave locks and half-done work.", destructive, idempotent),
     ]
