@@ -2,6 +2,7 @@
 
 mod config;
 mod delete;
+pub(super) mod new_id;
 mod power;
 mod snapshots;
 mod task_stop;
