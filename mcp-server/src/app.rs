@@ -10,7 +10,7 @@ use crate::{
     config::Config,
     insight::estate::Guest,
     pve::Client,
-    safety::{audit::Audit, redact::Redactor},
+    safety::{Gate, redact::Redactor, undo::Undo},
 };
 
 /// One running server, or one run of the command line.
@@ -21,8 +21,10 @@ pub struct App {
     pub pve: Client,
     /// Fires when the server is about to end.
     pub closing: CancellationToken,
-    /// The audit log.
-    pub audit: Audit,
+    /// The gate that every change passes.
+    pub gate: Gate,
+    /// Former states, for `pve_undo`.
+    pub undo: Undo,
     redactor: Redactor,
     guests: Mutex<Option<Parsed>>,
 }
@@ -38,12 +40,14 @@ impl App {
     pub fn new(config: Config) -> Result<Arc<Self>> {
         let pve = Client::new(&config)?;
         let redactor = Redactor::new(&config);
-        let audit = Audit::open(&config.audit);
+        let gate = Gate::new(&config);
+        let undo = Undo::new(&config.dirs.state);
         Ok(Arc::new(Self {
             config,
             pve,
             closing: CancellationToken::new(),
-            audit,
+            gate,
+            undo,
             redactor,
             guests: Mutex::new(None),
         }))

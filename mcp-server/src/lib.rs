@@ -10,6 +10,7 @@ pub mod config;
 pub mod error;
 pub mod insight;
 pub mod mcp;
+pub mod node;
 pub mod pve;
 pub mod render;
 pub mod safety;

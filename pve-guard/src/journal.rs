@@ -64,15 +64,24 @@ impl Journal {
         }
     }
 
-    /// What is about to be done.
+    /// What is about to be done; on the disk when this returns.
     ///
     /// # Errors
     /// One of the two records could not be written.
     pub(crate) fn request(&mut self) -> io::Result<()> {
-        self.write("request", Map::new())
+        self.write("request", Map::new())?;
+        self.sync()
     }
 
-    /// How it ended.
+    /// Puts what was written on the disk.
+    ///
+    /// # Errors
+    /// The disk does not take it.
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), File::sync_data)
+    }
+
+    /// How it ended; on the disk after [`Self::sync`].
     ///
     /// # Errors
     /// One of the two records could not be written.
@@ -116,8 +125,7 @@ impl Journal {
         };
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
-        file.write_all(&line)?;
-        file.sync_data()
+        file.write_all(&line)
     }
 }
 

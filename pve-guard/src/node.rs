@@ -1,8 +1,11 @@
 //! This node: where its files are, its name, its kernel.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::PathBuf;
+
+use sha2::{Digest as _, Sha256};
 
 /// The programs of the node that the guard runs. There are no others.
 pub(crate) mod program {
@@ -79,13 +82,22 @@ pub(crate) fn private_dir(path: &str) -> io::Result<PathBuf> {
 
 /// Lower-case hexadecimal SHA-256.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    use sha2::{Digest as _, Sha256};
     hex(&Sha256::digest(bytes))
 }
 
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
+/// That of everything that can be read; never more than a piece in memory.
+pub(crate) fn sha256_of(mut reader: impl Read) -> io::Result<String> {
+    let mut digest = Sha256::new();
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        match reader.read(&mut piece)? {
+            0 => return Ok(hex(&digest.finalize())),
+            length => digest.update(piece.get(..length).unwrap_or_default()),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

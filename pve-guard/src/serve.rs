@@ -34,7 +34,8 @@ pub(crate) fn serve() -> u8 {
         Err(refused) => Reply::Refused(refused),
     });
     client.flush();
-    if let Err(error) = journaled {
+    // The client need not wait for the disk.
+    if let Err(error) = journaled.and_then(|()| journal.sync()) {
         say(&format!("pve-guard: the outcome could not be journaled: {error}"));
     }
     status
@@ -48,12 +49,11 @@ fn answer(client: &mut Client, journal: &mut Journal) -> Result<Value, Refused> 
     check_node(&request)?;
     let policy = Policy::load()?;
     check_verb(&policy, &request)?;
-    match journal.request() {
-        Err(error) if request.verb.changes() => {
-            return Err(Refused::new(Code::JournalUnavailable, error.to_string())
-                .hint("nothing is changed on a node that cannot record it"));
-        }
-        _ => {}
+    if request.verb.changes() {
+        journal.request().map_err(|error| {
+            Refused::new(Code::JournalUnavailable, error.to_string())
+                .hint("nothing is changed on a node that cannot record it")
+        })?;
     }
     let answer = verbs::run(&request.verb, &policy, client)?;
     if !request.verb.changes() {

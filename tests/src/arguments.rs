@@ -29,6 +29,21 @@ pub fn least(estate: &Estate, tool: &Value) -> Value {
     Value::Object(values.collect::<Map<_, _>>())
 }
 
+/// Calls a tool with the least that it needs: what its schema requires, and a node
+/// where it says that there are several.
+pub fn call_least(estate: &Estate, server: &mut Server, tool: &Value) -> Value {
+    let mut arguments = least(estate, tool);
+    let result = server.call(name(tool), arguments.clone());
+    let missing = &result["structuredContent"]["error"]["argument"];
+    match missing.as_str().and_then(|m| Some((m, plausible(estate, m)?))) {
+        Some((argument, value)) => {
+            arguments[argument] = value;
+            server.call(name(tool), arguments)
+        }
+        None => result,
+    }
+}
+
 /// Something that exists in the estate, for an argument of this name.
 pub fn plausible(estate: &Estate, argument: &str) -> Option<Value> {
     estate.sim().with_state(|state| {

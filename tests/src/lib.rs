@@ -3,10 +3,14 @@
 
 mod arguments;
 mod binaries;
+#[cfg(target_os = "linux")]
+pub mod desk;
 mod estate;
+#[cfg(target_os = "linux")]
+pub mod node;
 mod server;
 
-pub use arguments::{least, listed, name, plausible};
+pub use arguments::{call_least, least, listed, name, plausible};
 pub use binaries::{built, repository};
 pub use estate::Estate;
 pub use server::{LATEST, LEGACY, LIMIT, Server, initialize, new_era};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use e2e::{Estate, Server, least, listed, name};
+use e2e::{Estate, Server, call_least, listed};
 use pve_sim::{Effect, Fault};
 use serde_json::json;
 
@@ -42,7 +42,7 @@ fn an_echoed_authorization_header_reaches_nobody() {
         let mut server = Server::open(&mut command);
         let tools = listed(&mut server);
         for tool in &tools {
-            server.call(name(tool), least(&estate, tool));
+            call_least(&estate, &mut server, tool);
         }
         server.call(
             "pve_api_call",

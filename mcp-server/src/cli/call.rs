@@ -1,6 +1,6 @@
 //! `call TOOL`: any tool from the terminal.
 
-use clap::{Args, Command, FromArgMatches};
+use clap::{Args, Command};
 use serde_json::{Map, Value};
 
 use super::{
@@ -21,7 +21,7 @@ use crate::{
   proxmox-mcp call pve_list_vms --help      shows the tool's arguments")]
 pub struct Call {
     /// The tool's name, then its arguments: as one JSON object, or single ones as --key value,
-    /// which win
+    /// which win. Options of this program, except --json, stand before the name
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     #[arg(value_names = ["TOOL", "JSON|--key value"])]
     words: Vec<String>,
@@ -41,15 +41,13 @@ impl Call {
             Ok(matches) => matches,
             Err(error) => return super::usage(&error),
         };
-        let mut global = global.clone();
-        // What stands behind the tool's name counts as if it stood before it.
-        global.update_from_arg_matches(&matches).map_err(|e| Error::argument(e.to_string()))?;
         let mut arguments = match matches.get_one::<String>(JSON) {
             Some(json) => object(json)?,
             None => Map::new(),
         };
         arguments.extend(tool_args::arguments(&matches, tool));
-        let out = global.out();
+        let mut out = global.out();
+        out.json |= matches.get_flag(AS_JSON);
         let outcome = global
             .variables()
             .and_then(setup::app)
@@ -63,8 +61,9 @@ impl Call {
     }
 }
 
-/// The positional argument; no tool has one of this name.
+/// Ids that no tool's argument has.
 const JSON: &str = "arguments as JSON";
+const AS_JSON: &str = "answer as JSON";
 
 fn command(tool: &'static Tool) -> Command {
     let command = Command::new(tool.name)
@@ -75,7 +74,9 @@ fn command(tool: &'static Tool) -> Command {
         .arg(clap::Arg::new(JSON).value_name("JSON").help("The arguments as one JSON object"));
     let command = tool_args::flags(command, tool, None);
     // What the schema requires may stand in the JSON; the tool's own check says what is missing.
-    Global::augment_args(command.mut_args(|arg| arg.required(false)))
+    let command = command.mut_args(|arg| arg.required(false));
+    let as_json = clap::Arg::new(AS_JSON).long("json").action(clap::ArgAction::SetTrue);
+    command.arg(as_json.help("Print the structured answer as JSON"))
 }
 
 fn object(json: &str) -> Result<Map<String, Value>, Error> {

@@ -14,6 +14,7 @@ use crate::{
     Error,
     app::App,
     config::{self, Config, Sources},
+    node,
 };
 
 /// Arguments of `check`.
@@ -77,12 +78,16 @@ fn steps(args: BTreeMap<String, String>) -> Vec<Value> {
 
 /// The steps of the tool that looks at the way to Proxmox.
 fn connection(config: Config) -> Result<Vec<Value>, Error> {
-    let ssh = config.ssh.is_set_up();
     let app = App::new(config)?;
     let answer = setup::call(&app, "pve_check_connection", Value::Null)?;
     let mut steps =
         answer.structured.get("steps").and_then(Value::as_array).cloned().unwrap_or_default();
-    if !ssh {
+    if app.config.ssh.is_set_up() {
+        let way = setup::block_on(node::check(&app.config))?;
+        steps.extend(way.into_iter().map(|step| {
+            json!({"step": step.name, "ok": step.ok, "detail": step.detail, "hint": step.hint})
+        }));
+    } else {
         let detail = "not set up; only node upgrades and commands in containers need it";
         steps.push(json!({"step": "ssh", "ok": true, "detail": detail}));
     }

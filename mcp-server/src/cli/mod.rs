@@ -1,5 +1,7 @@
 //! The command line: one file a command; arguments in, text and exit codes out.
 
+mod approve;
+mod audit;
 mod call;
 mod check;
 mod config;
@@ -12,6 +14,9 @@ mod pveum;
 mod serve;
 mod setup;
 mod show;
+mod ssh_account;
+mod ssh_guard;
+mod ssh_setup;
 mod terminal;
 mod tool_args;
 mod tools;
@@ -125,10 +130,20 @@ enum Command {
     Fingerprint(fingerprint::Fingerprint),
     /// Try everything out: connection, TLS, token, privileges, clock, file modes
     Check(check::Check),
+    /// Make this machine's SSH key, pin the node's, find out where we come from
+    SshSetup(ssh_setup::SshSetup),
+    /// The package of pve-guard for the nodes, and the steps there
+    SshGuard(ssh_guard::SshGuard),
+    /// Print the script that makes the account on a node
+    SshAccount(ssh_account::SshAccount),
     /// The registered tools with their size in tokens
     Tools(tools::Tools),
     /// Call any tool
     Call(call::Call),
+    /// What waits for a person: shows it whole, and takes yes or no
+    Approve(approve::Approve),
+    /// The audit log: tail, search, verify
+    Audit(audit::Audit),
 }
 
 /// Runs the program.
@@ -173,8 +188,13 @@ impl Cli {
             Some(Command::Config(c)) => c.run(global),
             Some(Command::Fingerprint(c)) => c.run(global),
             Some(Command::Check(c)) => c.run(global),
+            Some(Command::SshSetup(c)) => c.run(global),
+            Some(Command::SshGuard(c)) => c.run(global),
+            Some(Command::SshAccount(c)) => c.run(global),
             Some(Command::Tools(c)) => c.run(global),
             Some(Command::Call(c)) => c.run(global),
+            Some(Command::Approve(c)) => c.run(global),
+            Some(Command::Audit(c)) => c.run(global),
         }
     }
 }

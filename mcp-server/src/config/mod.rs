@@ -29,6 +29,7 @@ mod tests;
 pub use dirs::{CONFIG_DIR, System, directories};
 pub(crate) use host::same_host;
 pub use load::{Loaded, load};
+pub(crate) use parse::node_addresses;
 pub use sources::{Origin, Sources, Warning};
 pub use table::VARIABLES;
 pub use template::{critical_file, env_file, reference};

@@ -83,6 +83,11 @@ impl Asking {
         self.forms
     }
 
+    /// Whether the client brings the answer to a form that it was given before.
+    pub fn is_answering(&self) -> bool {
+        self.rounds && self.responses.as_ref().is_some_and(|r| r.contains_key(KEY))
+    }
+
     /// The result that asks the client to show the form and call again.
     pub fn take_wanted(&self) -> Option<InputRequiredResult> {
         self.wanted.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()

@@ -17,7 +17,7 @@ use super::{GRACE, approval::Sealer, instructions, session::McpSession};
 use crate::{
     Code, Error,
     app::App,
-    config::Config,
+    config::{Approval, Config},
     render::Answer,
     tools::{self, Tool},
 };
@@ -81,7 +81,14 @@ pub fn listed(tool: &Tool, config: &Config) -> McpTool {
     if tool.hints.idempotent && !read_only {
         hints = hints.idempotent(true);
     }
-    McpTool::new(tool.name, tool.description, Arc::new(tool.schema().clone()))
+    let mut schema = tool.schema().clone();
+    if config.approval != Approval::Code
+        && let Some(Value::Object(properties)) = schema.get_mut("properties")
+    {
+        // Codes are given out only where they are asked for.
+        properties.shift_remove("approval_code");
+    }
+    McpTool::new(tool.name, tool.description, Arc::new(schema))
         .with_title(tool.title)
         .with_annotations(hints)
 }

@@ -94,6 +94,10 @@ impl Session for McpSession {
         self.asking.can_ask()
     }
 
+    fn is_answering(&self) -> bool {
+        self.asking.is_answering()
+    }
+
     fn client(&self) -> String {
         self.client.clone()
     }

@@ -115,6 +115,7 @@ impl Inner {
             let error = error::of_reply(self.call(Method::Get, path, host), &reply);
             match reply.status {
                 502..=504 => self.hosts.failed(at),
+                596 if error::never_arrived(596, &reply.reason) => return Round::Final(error),
                 595 | 596 if begun.elapsed() < NOT_WORTH_REPEATING => {}
                 _ if error::without_quorum(&error) => self.hosts.failed(at),
                 _ => return Round::Final(error),

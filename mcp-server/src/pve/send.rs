@@ -76,7 +76,11 @@ impl Inner {
                 match transport.send(host, &request).await {
                     Ok(reply) => {
                         self.hosts.answered(at);
-                        return self.outcome(operation, host, &reply).await;
+                        let outcome = self.outcome(operation, host, &reply).await;
+                        if outcome.as_ref().is_err_and(error::without_quorum) {
+                            self.hosts.failed(at);
+                        }
+                        return outcome;
                     }
                     Err(Failure::NotSent(error)) => {
                         self.hosts.failed(at);

@@ -239,6 +239,19 @@ async fn another_host_is_taken_only_when_nothing_was_sent() {
 }
 
 #[tokio::test]
+async fn a_node_without_quorum_is_asked_last_and_the_change_is_not_repeated() {
+    let text = "cluster not ready - no quorum?";
+    let lone =
+        node(move || json(&format!("500 {text}"), &value!({"message": text}).to_string())).await;
+    let good = node(|| data("UPID:x".into())).await;
+    let client = Client::new(&super::testing::config(&[&lone, &good])).unwrap();
+    let error = send(&client, start()).await.unwrap_err();
+    assert_eq!((error.code, changes(&good).len()), (Code::Conflict, 0), "{error}");
+    assert_eq!(send(&client, start()).await.unwrap(), "UPID:x");
+    assert_eq!((changes(&lone).len(), changes(&good).len()), (1, 1));
+}
+
+#[tokio::test]
 async fn kept_answers_go_with_a_change_whatever_becomes_of_it() {
     for act in [|| data(Value::Null), || json("500 no", "{}"), || Act::WriteAndClose(Vec::new())]
         as [Make; 3]

@@ -10,7 +10,10 @@ use super::{
     normal,
     rules::{Effect, ParamRule, When},
 };
-use crate::{Code, Error, Result, pve::Params};
+use crate::{
+    Code, Error, Result,
+    pve::{Params, loose},
+};
 
 /// What the rules make of a call.
 #[derive(Debug, Clone)]
@@ -32,6 +35,19 @@ pub struct Classification {
 }
 
 impl Classification {
+    /// A read without a rule.
+    pub(super) fn none() -> Self {
+        Self {
+            class: Class::Read,
+            never: None,
+            categories: BTreeSet::new(),
+            reasons: Vec::new(),
+            may_cut_access: false,
+            template: None,
+            params: Ok(Params::new()),
+        }
+    }
+
     /// The class as it is told: `NEVER` for what is never sent.
     #[must_use]
     pub fn class_text(&self) -> &'static str {
@@ -134,13 +150,9 @@ const NEVER_NAMES: [&str; 17] = [
 pub fn classify(op: &Operation, facts: &Facts) -> Classification {
     let endpoint = API.find(&op.path);
     let mut found = Classification {
-        class: Class::Read,
-        never: None,
-        categories: BTreeSet::new(),
-        reasons: Vec::new(),
-        may_cut_access: false,
         template: endpoint.map(|e| e.template),
         params: Ok(op.params.clone()),
+        ..Classification::none()
     };
     let known = endpoint.and_then(|e| e.action(op.method).map(|a| (e, a)));
     let Some((endpoint, action)) = known else {
@@ -259,7 +271,8 @@ fn may_cut_access(call: &Call<'_>) -> bool {
     }
     let Some(rest) = template.strip_prefix("/nodes/{node}/") else { return false };
     match rest.split('/').next() {
-        Some("firewall" | "certificates" | "hosts" | "status") => true,
+        Some("firewall" | "certificates" | "hosts") => true,
+        Some("status") => power_cuts_access(call),
         // Taking pending changes back leaves the network as it is.
         Some("network") => !(call.method == Method::Delete && rest == "network"),
         Some("services") => call.service_is(&[
@@ -275,6 +288,21 @@ fn may_cut_access(call: &Call<'_>) -> bool {
         ]),
         _ => false,
     }
+}
+
+/// A cluster that loses its quorum answers no change any more, and a node that
+/// stands alone does not come back from a shutdown by itself. A node that
+/// reboots in a cluster that keeps its quorum cuts nothing.
+fn power_cuts_access(call: &Call<'_>) -> bool {
+    let Ok(rows) = call.facts.ask(&["cluster", "status"], Params::new()) else { return true };
+    let rows = loose::rows(rows);
+    let nodes = rows.iter().filter(|r| loose::str(r, "type") == Some("node"));
+    let online = nodes.clone().filter(|r| loose::flag(r, "online")).count();
+    let nodes = nodes.count();
+    if nodes <= 1 {
+        return call.params.text("command") != Some("reboot");
+    }
+    online.saturating_sub(1) * 2 <= nodes
 }
 
 #[cfg(test)]

@@ -1,19 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{
-    pve::ApiPath,
-    safety::{facts::Table, rules},
-};
-
-fn operation(call: &str, params: Value) -> Operation {
-    let (method, path) = call.split_once(' ').unwrap();
-    Operation {
-        method: Method::parse(method).unwrap(),
-        path: ApiPath::parse(path).unwrap(),
-        params: Params::from_json(&params).unwrap(),
-    }
-}
+use crate::safety::{facts::Table, rules, testing::operation};
 
 /// The class with its categories, `NEVER` with its code, or the code of a refused parameter.
 fn told(found: &Classification) -> String {

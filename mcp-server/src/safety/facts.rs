@@ -30,6 +30,16 @@ impl State for Client {
     }
 }
 
+/// The same, but never from answers that were kept: what a change is decided on.
+#[derive(Clone, Copy)]
+pub struct Fresh<'a>(pub &'a Client);
+
+impl State for Fresh<'_> {
+    async fn get(&self, path: &ApiPath, params: &Params) -> Result<Arc<Value>> {
+        self.0.get_fresh(path, params).await
+    }
+}
+
 /// Nobody to ask: every question stays open, and the higher class holds.
 #[derive(Debug, Clone, Copy)]
 pub struct Nobody;
@@ -158,8 +168,12 @@ impl Table {
     }
 }
 
-impl State for Table {
-    async fn get(&self, path: &ApiPath, params: &Params) -> Result<Arc<Value>> {
+impl Table {
+    /// Looks an answer up, with the parameters first and then without.
+    ///
+    /// # Errors
+    /// `not_found` for what the table does not have.
+    pub fn answer(&self, path: &ApiPath, params: &Params) -> Result<Arc<Value>> {
         let query = params.encoded();
         let full = if query.is_empty() { path.to_string() } else { format!("{path}?{query}") };
         self.0
@@ -167,5 +181,11 @@ impl State for Table {
             .or_else(|| self.0.get(path.as_str()))
             .map(|v| Arc::new(v.clone()))
             .ok_or_else(|| Error::new(Code::NotFound, format!("{full} is not in the table")))
+    }
+}
+
+impl State for Table {
+    async fn get(&self, path: &ApiPath, params: &Params) -> Result<Arc<Value>> {
+        self.answer(path, params)
     }
 }

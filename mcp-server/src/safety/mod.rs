@@ -1,20 +1,38 @@
 //! What stands between a caller and the estate: classification, gate, approval, audit.
 
 pub mod api;
+pub mod approval;
 pub mod audit;
+pub mod binding;
 pub mod class;
 pub mod conditions;
 pub mod facts;
+pub mod files;
 pub mod flags;
+pub mod gate;
+pub mod guests;
+pub mod impact;
+pub mod judge;
+pub mod live;
+pub mod lockout;
+pub mod nodes;
 pub mod normal;
+#[cfg(test)]
+mod property_tests;
 pub mod propstring;
 pub mod redact;
 pub mod rules;
+pub mod shown;
+#[cfg(test)]
+mod testing;
+pub mod undo;
 pub mod volume;
 
 pub use class::{Classification, classify};
-pub use facts::{Facts, Nobody, State};
+pub use facts::{Facts, Fresh, Nobody, State};
 pub use flags::{Flag, Flags};
+pub use gate::{Caller, Gate, Outcome, Pending, Permit, Plan, Said, Trail};
+pub use judge::{Explanation, Judgement, explain};
 
 use crate::{
     Error, Result,
@@ -102,18 +120,4 @@ pub struct Operation {
     pub path: ApiPath,
     /// Parameters.
     pub params: Params,
-}
-
-/// Leave to send one operation once. Only the gate makes one.
-#[derive(Debug)]
-pub struct Permit {
-    operation: Operation,
-}
-
-impl Permit {
-    /// What may be sent.
-    #[must_use]
-    pub fn operation(&self) -> &Operation {
-        &self.operation
-    }
 }

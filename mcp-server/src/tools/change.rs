@@ -6,13 +6,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Ctx, core::wait_for_task};
+use super::{Ctx, core::wait_for_task, session};
 use crate::{
     Code, Error, Result,
     insight::estate::Guest,
-    pve::{ApiPath, Params, Upid},
+    pve::{ApiPath, Params, Upid, loose},
     render::Answer,
-    safety::{Method, Operation},
+    safety::{
+        Caller, Fresh, Method, Operation, Outcome, Permit, Plan, Said, Trail,
+        audit::Step,
+        undo::{self, Kept},
+    },
+    tools::Form,
 };
 
 /// How long a wait lasts unless asked otherwise: shorter than the time-out of
@@ -68,6 +73,8 @@ pub struct Sent {
     pub answer: Map<String, Value>,
     /// What Proxmox answered.
     pub data: Value,
+    trail: Option<Trail>,
+    replaced: Option<Kept>,
 }
 
 impl Sent {
@@ -108,14 +115,130 @@ pub fn on_guest(
     Ok(Operation { method, path: ApiPath::of(&segments)?, params })
 }
 
+/// What would be sent, as an answer.
+fn dry_run(plan: Plan) -> Answer {
+    let mut answer = Map::new();
+    answer.insert("status".into(), "dry_run".into());
+    if let Value::Object(plan) = plan.json {
+        answer.extend(plan);
+    }
+    Answer::new(answer).heading("nothing was sent")
+}
+
+/// The client shows the form by itself; this answer is never seen.
+fn asked_later() -> Error {
+    Error::new(Code::ApprovalRequired, "the person is being asked")
+}
+
 impl Ctx<'_> {
     /// Puts a change before the gate and, with its permit, sends it.
     ///
     /// # Errors
     /// The gate's refusal, or what the sender met.
     pub async fn submit(self, operation: Operation, asked: &Asked) -> Result<Submitted> {
-        let _ = (operation, asked);
-        Err(Error::new(Code::ReadOnly, "this server is read-only"))
+        let client = self.session.client();
+        let caller = self.caller(&client, asked);
+        let app = self.app;
+        let state = Fresh(&app.pve);
+        let permit = match app.gate.check(operation, &caller, &state).await? {
+            Outcome::Permit(permit) => *permit,
+            Outcome::DryRun(plan) => return Ok(Submitted::DryRun(dry_run(*plan))),
+            Outcome::Read(operation) => return self.read_instead(operation).await,
+            Outcome::Ask(pending) => {
+                let form = Form { text: pending.text.clone(), digest: pending.digest.clone() };
+                let said = match self.session.ask(&form).await {
+                    session::Asked::Yes => Said::Yes,
+                    session::Asked::No => Said::No,
+                    session::Asked::Cancelled => Said::Cancelled,
+                    session::Asked::Expired => Said::Expired,
+                    session::Asked::Unable => Said::Unable,
+                    session::Asked::Later => return Err(asked_later()),
+                };
+                app.gate.answer(*pending, said, &state).await?
+            }
+        };
+        self.send(permit).await
+    }
+
+    /// Records a call whose method, path or parameters cannot be read.
+    pub fn refused(self, method: &str, path: &str, asked: &Asked, error: &Error) {
+        let client = self.session.client();
+        self.app.gate.refused(method, path, &self.caller(&client, asked), error);
+    }
+
+    /// Who calls, as the gate and its records need it.
+    fn caller<'c>(&'c self, client: &'c str, asked: &'c Asked) -> Caller<'c> {
+        Caller {
+            dry_run: asked.dry_run == Some(true),
+            confirm: asked.confirm.as_deref(),
+            approval_code: asked.approval_code.as_deref(),
+            tool: self.tool,
+            client,
+            can_ask: self.session.can_ask(),
+            answering: self.session.is_answering(),
+        }
+    }
+
+    /// Sends with a permit and records what became of it. The state that is
+    /// replaced is kept where it can be put back.
+    async fn send(self, permit: Permit) -> Result<Submitted> {
+        let trail = permit.trail();
+        let replaced = self.replaced(&trail, permit.operation()).await;
+        // A caller who goes away stops nothing that is on its way: what was
+        // sent is recorded whoever still listens.
+        let (app, record) = (self.app.clone(), trail.clone());
+        let sending = tokio::spawn(async move {
+            let result = app.pve.send(permit).await;
+            let recorded = app.gate.sent(&record, &result);
+            (result, recorded)
+        });
+        let (result, recorded) = sending.await.map_err(|_| {
+            Error::new(Code::OutcomeUnknown, "the sender failed in a way it should not")
+        })?;
+        let data = result.map_err(|e| e.with("request", trail.request.clone()))?;
+        let mut answer = Map::new();
+        answer.insert("status".into(), "done".into());
+        answer.insert("class".into(), trail.class.into());
+        answer.insert("category".into(), trail.category.into());
+        answer.insert("request".into(), trail.request.clone());
+        if trail.id > 0 {
+            answer.insert("audit_id".into(), trail.id.into());
+        }
+        if let Err(error) = recorded {
+            answer.insert("warning".into(), error.message.into());
+        }
+        let mut sent = Sent { answer, data, trail: Some(trail), replaced };
+        if sent.upid().is_none() {
+            self.keep(&mut sent).await;
+        }
+        Ok(Submitted::Sent(sent))
+    }
+
+    /// What a change replaces, read right before it is sent.
+    async fn replaced(self, trail: &Trail, operation: &Operation) -> Option<Kept> {
+        if trail.id == 0 {
+            return None;
+        }
+        let object = ApiPath::parse(operation.path.as_str()).ok()?;
+        // Only what has an undo is read; the question itself is cheap.
+        undo::replaced(trail.id, operation, &json!({}))?;
+        let before = self.app.pve.get_fresh(&object, &Params::new()).await.ok()?;
+        undo::replaced(trail.id, operation, &before)
+    }
+
+    /// A call that turned out to be a read.
+    async fn read_instead(self, operation: Operation) -> Result<Submitted> {
+        let data = self.read(&operation.path, &operation.params).await?;
+        let mut answer = Map::new();
+        answer.insert("status".into(), "done".into());
+        answer.insert("class".into(), "READ".into());
+        answer.insert("category".into(), Value::Null);
+        let params = operation.params.to_json();
+        let request = json!({
+            "method": operation.method.as_str(), "path": operation.path.as_str(), "params": params,
+        });
+        answer.insert("request".into(), request);
+        Ok(Submitted::Sent(Sent { answer, data: (*data).clone(), trail: None, replaced: None }))
     }
 
     /// Waits for the task of a change that was sent. A failed task is an error
@@ -129,7 +252,15 @@ impl Ctx<'_> {
             sent.answer.insert("status".into(), "started".into());
             return Ok(sent.with("task", json!({"upid": upid.to_string()})));
         };
-        let ended = wait_for_task(self, &upid, patience).await?;
+        let ended = match wait_for_task(self, &upid, patience).await {
+            Ok(ended) => ended,
+            Err(error) => {
+                if error.code == Code::Cancelled {
+                    self.later(&sent, Step::WaitCancelled, &upid, "wait cancelled, task continues");
+                }
+                return Err(error);
+            }
+        };
         let mut task = json!({"upid": upid.as_str()});
         if let (Value::Object(map), Value::Object(state)) = (&mut task, ended.to_json()) {
             map.extend(state);
@@ -139,7 +270,9 @@ impl Ctx<'_> {
             let note = "the task goes on; pve_task_status with `wait` follows it";
             return Ok(sent.with("task", task).with("note", note));
         }
+        self.later(&sent, Step::Ended, &upid, ended.exitstatus());
         if ended.ok() {
+            self.keep(&mut sent).await;
             return Ok(sent.with("task", task));
         }
         let request = sent.answer.get("request").cloned().unwrap_or(Value::Null);
@@ -147,6 +280,33 @@ impl Ctx<'_> {
             .hint("the end of its log is in `task`; pve_task_log shows all of it")
             .with("task", task)
             .with("request", request))
+    }
+
+    /// Records what became of a change after it was sent. The change is made;
+    /// a log that cannot be written now refuses the next one.
+    fn later(self, sent: &Sent, step: Step, upid: &Upid, what: &str) {
+        if let Some(trail) = &sent.trail
+            && let Err(error) = self.app.gate.later(trail, step, upid.as_str(), Some(what))
+        {
+            tracing::warn!(%error, "the end of a task was not recorded");
+        }
+    }
+
+    /// Keeps the replaced state, with the digest that the object has now.
+    async fn keep(self, sent: &mut Sent) {
+        let Some(mut kept) = sent.replaced.take() else { return };
+        let Ok(path) = ApiPath::parse(&kept.path) else { return };
+        if let Ok(now) = self.app.pve.get_fresh(&path, &Params::new()).await {
+            kept.digest = loose::text(&now, "digest");
+        }
+        match self.app.undo.keep(&kept) {
+            Ok(()) => {
+                sent.answer.insert("undo".into(), json!({"audit_id": kept.id}));
+            }
+            Err(error) => {
+                sent.answer.insert("undo".into(), json!({"unavailable": error.message}));
+            }
+        }
     }
 
     /// Submits, and waits where Proxmox started a task.

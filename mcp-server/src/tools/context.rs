@@ -19,12 +19,14 @@ pub struct Ctx<'a> {
     pub app: &'a Arc<App>,
     /// Who is calling.
     pub session: &'a dyn Session,
+    /// The tool that is called.
+    pub tool: &'static str,
 }
 
 impl<'a> Ctx<'a> {
     /// A call's context.
-    pub fn new(app: &'a Arc<App>, session: &'a dyn Session) -> Self {
-        Self { app, session }
+    pub fn new(app: &'a Arc<App>, session: &'a dyn Session, tool: &'static str) -> Self {
+        Self { app, session, tool }
     }
 
     /// Reads a path made of segments.

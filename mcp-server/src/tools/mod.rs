@@ -43,7 +43,7 @@ pub async fn call(
 ) -> Result<Answer> {
     let tool = find(app, name)?;
     let arguments = validate::arguments(tool.schema(), arguments)?;
-    let run = (tool.run)(Ctx::new(app, session), arguments);
+    let run = (tool.run)(Ctx::new(app, session, tool.name), arguments);
     let outcome = match AssertUnwindSafe(run).catch_unwind().await {
         Ok(outcome) => outcome,
         Err(_) => Err(Error::internal(format!("{name} failed in a way it should not"))

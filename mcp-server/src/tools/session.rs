@@ -59,6 +59,11 @@ pub trait Session: Send + Sync {
         false
     }
 
+    /// Whether this call brings the answer to a form that was shown before.
+    fn is_answering(&self) -> bool {
+        false
+    }
+
     /// The client's name for records, for example `claude-code 2.1`.
     fn client(&self) -> String;
 }

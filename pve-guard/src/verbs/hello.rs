@@ -1,6 +1,6 @@
 //! `hello`: what this guard is and what its policy allows.
 
-use std::fs;
+use std::fs::File;
 use std::io;
 
 use crate::policy::Policy;
@@ -9,11 +9,11 @@ use crate::{debian, node};
 
 pub(super) fn run(policy: &Policy) -> Result<Hello, Refused> {
     let internal = |error: io::Error| Refused::new(Code::Internal, error.to_string());
-    let own_file = fs::read("/proc/self/exe").map_err(internal)?;
+    let own_file = File::open("/proc/self/exe").map_err(internal)?;
     Ok(Hello {
         version: env!("CARGO_PKG_VERSION").into(),
         protocols: vec![VERSION],
-        sha256: node::sha256(&own_file),
+        sha256: node::sha256_of(own_file).map_err(internal)?,
         node: node::name().map_err(internal)?,
         policy_sha256: policy.sha256.clone(),
         verbs: VerbName::ALL

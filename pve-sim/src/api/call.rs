@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::failure::Failure;
 use super::login::Login;
+use super::multipart::Upload;
 use super::{params, permit};
 use crate::state::State;
 use crate::state::task::{self, Plan};
@@ -18,6 +19,8 @@ pub(crate) struct Call<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) login: &'a Login,
     pub(crate) params: Map<String, Value>,
+    /// The file of an upload.
+    pub(crate) upload: Option<Upload>,
     /// Milliseconds since the Unix epoch.
     pub(crate) now_ms: i64,
 }

@@ -68,7 +68,7 @@ impl Failure {
 
     /// What the proxy makes of an error of its worker: a message with a
     /// character above U+00FF kills the worker's reply.
-    pub(crate) fn as_worker(self, protected: bool) -> Self {
+    pub(crate) fn through_worker(self, protected: bool) -> Self {
         let wide = self.message.chars().any(|c| u32::from(c) > 0xFF);
         if protected && wide { Self::proxy(596, "Broken pipe") } else { self }
     }

@@ -6,6 +6,7 @@ pub(crate) mod call;
 pub(crate) mod failure;
 pub(crate) mod formats;
 pub(crate) mod login;
+pub(crate) mod multipart;
 pub(crate) mod params;
 pub(crate) mod path;
 pub(crate) mod permit;
@@ -23,6 +24,7 @@ use crate::wire::http::{Head, Response};
 use call::{Call, Reply};
 use failure::Failure;
 use login::Login;
+use multipart::Upload;
 use path::Target;
 
 /// A request whose body was read.
@@ -101,11 +103,23 @@ fn route(
     };
 
     let mut data = params::from_query(&query);
-    let from_body = params::from_body(head.header("content-type"), incoming.body);
+    let kind = head.header("content-type").unwrap_or("");
+    let mut upload = None;
+    let from_body = if kind.starts_with("multipart/form-data") && path.ends_with("/upload") {
+        match multipart::parse(kind, incoming.body) {
+            Some((fields, file)) => {
+                upload = Some(file);
+                Ok(fields)
+            }
+            None => Err("upload failed - unable to parse the body\n".to_owned()),
+        }
+    } else {
+        params::from_body(head.header("content-type"), incoming.body)
+    };
     let body = match from_body {
         Ok(body) => body,
         Err(text) => {
-            let status = if text.starts_with("upload ") { 506 } else { 500 };
+            let status = if text.starts_with("upload 'Content-Type") { 506 } else { 500 };
             return Err(Response::text(status, &text, "text/html", &text));
         }
     };
@@ -120,26 +134,35 @@ fn route(
     }
     let login = login::check(state, head, &path)?;
     // What has to be sent on to a worker cannot be a whole URL.
-    let sent_on = || schema::find(&head.method, &path::segments(&path)).is_some_and(|(e, _)| e.protected);
+    let sent_on =
+        || schema::find(&head.method, &path::segments(&path)).is_some_and(|(e, _)| e.protected);
     if absolute && sent_on() {
         return Err(plain(400, "invalid proxy uri"));
     }
-    let result = perform(state, &login, &head.method, &path, data, now_ms);
+    let request = Request { method: &head.method, path: &path, data, upload };
+    let result = perform(state, &login, request, now_ms);
     Ok(match result {
         Ok(reply) => render::reply(&format, &path, reply),
         Err(failure) => render::failure(&format, &path, &failure),
     })
 }
 
+/// A call before it is routed.
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) data: Map<String, Value>,
+    pub(crate) upload: Option<Upload>,
+}
+
 /// Routes, checks and carries out one call.
 pub(crate) fn perform(
     state: &mut State,
     login: &Login,
-    method: &str,
-    path: &str,
-    mut data: Map<String, Value>,
+    request: Request<'_>,
     now_ms: i64,
 ) -> Result<Reply, Failure> {
+    let Request { method, path, mut data, upload } = request;
     state.settle(now_ms);
     let segments = path::segments(path);
     let missing = || Failure::not_implemented(method, path);
@@ -173,7 +196,7 @@ pub(crate) fn perform(
     {
         return Err(Failure::parameter(&name.clone(), "Only root may use this option."));
     }
-    let mut call = Call { state, login, params: data, now_ms };
+    let mut call = Call { state, login, params: data, upload, now_ms };
     let result = handler(&mut call);
-    result.map_err(|failure| failure.as_worker(endpoint.protected))
+    result.map_err(|failure| failure.through_worker(endpoint.protected))
 }

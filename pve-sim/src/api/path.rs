@@ -78,7 +78,12 @@ pub(crate) fn split(target: &str) -> Result<Target, Refused> {
     if inner.len() == rest.len() || !word || path.contains('\n') {
         return Err(Refused::NoSuchUri);
     }
-    Ok(Target::Api { format: format.to_owned(), path: path.to_owned(), query: query.to_owned(), absolute })
+    Ok(Target::Api {
+        format: format.to_owned(),
+        path: path.to_owned(),
+        query: query.to_owned(),
+        absolute,
+    })
 }
 
 /// The components of a path, empty ones dropped.

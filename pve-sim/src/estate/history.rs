@@ -1,17 +1,20 @@
 //! What happened: backups, jobs, failures, replication, HA, tasks, the cluster log.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::build::{DAY, GIB, HOUR, map};
+use crate::handlers::{backup, calendar};
 use crate::state::State;
 use crate::state::firewall::Firewall;
-use crate::state::guest::Kind;
+use crate::state::guest::{Guest, Kind};
 use crate::state::rrd::noise;
 use crate::state::storage::Volume;
+use crate::state::task::Past;
 
 pub(super) fn fill(state: &mut State) {
     jobs(state);
     backups(state);
+    job_tasks(state);
     tasks(state);
     high_availability(state);
     network(state);
@@ -48,93 +51,118 @@ fn jobs(state: &mut State) {
     }
 }
 
-/// When the job of a guest last ran well, in days before now: its storage and the ages.
-fn ages(vmid: u32, pool: Option<&str>) -> Option<(&'static str, Vec<i64>)> {
-    match (vmid, pool) {
-        // Fails since six days.
-        (106, _) => Some(("pbs-main", vec![6, 7, 8, 9])),
-        (_, Some("produktion")) => Some(("pbs-main", vec![0, 1, 2, 3])),
-        (_, Some("buero")) => Some(("nfs-backup", vec![1, 2, 3])),
-        (118 | 120 | 121 | 215, _) => Some(("nfs-backup", vec![3, 10])),
-        _ => None,
-    }
-}
+/// How long one run of a job takes, seconds.
+const RUN: i64 = 2700;
+/// The backups of this guest fail since so many runs.
+const FAILING: (u32, usize) = (106, 6);
 
-/// The latest moment of this hour of the day that has passed, so many days ago.
-fn at_hour(now: i64, hour: i64, days: i64) -> i64 {
-    let today = now.div_euclid(DAY) * DAY + hour * HOUR;
-    let last = if today <= now { today } else { today - DAY };
-    last - days * DAY
+/// The runs of a job that are over, newest first, and its guests.
+fn runs(state: &State, job: &Map<String, Value>) -> (Vec<i64>, Vec<u32>) {
+    let schedule = job.get("schedule").and_then(Value::as_str).unwrap_or("");
+    let over = calendar::runs_before(schedule, state.born - RUN, 30);
+    (over, backup::guests_of(state, job).iter().map(|g| g.vmid).collect())
 }
 
 fn backups(state: &mut State) {
-    let now = state.born;
     let mut made = Vec::new();
-    for guest in state.guests.values().filter(|g| !g.template()) {
-        let Some((storage, days)) = ages(guest.vmid, state.pool_of(guest.vmid)) else { continue };
-        let hour = if storage == "pbs-main" { 2 } else { 21 };
-        for age in days {
-            let minute = i64::from(guest.vmid % 45) * 60;
-            let time = at_hour(now, hour, age) + minute;
-            let time = if time > now { time - DAY } else { time };
-            let stamp = jiff::Timestamp::from_second(time).unwrap_or_default();
-            let size = guest.max_disk() / 3 + (noise(&guest.name(), age) * GIB as f64) as u64;
-            let (kind, vm) = if guest.kind == Kind::Qemu { ("qemu", "vm") } else { ("lxc", "ct") };
-            let (name, format) = if storage == "pbs-main" {
-                (
-                    format!("backup/{vm}/{}/{}", guest.vmid, stamp.strftime("%Y-%m-%dT%H:%M:%SZ")),
-                    format!("pbs-{vm}"),
-                )
-            } else {
-                let ext = if vm == "vm" { "vma.zst" } else { "tar.zst" };
-                let stamp = stamp.strftime("%Y_%m_%d-%H_%M_%S");
-                (format!("backup/vzdump-{kind}-{}-{stamp}.{ext}", guest.vmid), ext.to_owned())
-            };
-            let mut v = Volume::new(storage, &name, "backup", &format, size, time);
-            v.vmid = Some(guest.vmid);
-            v.subtype = Some(guest.kind.name());
-            v.notes = Some(guest.name());
-            v.verification = (storage == "pbs-main").then(|| "ok".to_owned());
-            v.protected = guest.vmid == 109 && age == 3;
-            v.config = Some(guest.config.iter().map(|(k, v)| format!("{k}: {v}\n")).collect());
-            made.push(v);
+    for job in state.backup_jobs.values().filter(|j| j.get("enabled").is_some_and(|e| *e == 1)) {
+        let storage = job.get("storage").and_then(Value::as_str).unwrap_or("");
+        let (times, ids) = runs(state, job);
+        for guest in ids.iter().filter_map(|id| state.guests.get(id)) {
+            let skip = if guest.vmid == FAILING.0 { FAILING.1 } else { 0 };
+            for (n, run) in times.iter().skip(skip).take(4).enumerate() {
+                let time = run + i64::from(guest.vmid % 45) * 60;
+                let mut v = backup_of(guest, storage, time);
+                v.protected = guest.vmid == 109 && n == 3;
+                made.push(v);
+            }
         }
     }
     state.volumes.extend(made);
 }
 
-fn tasks(state: &mut State) {
-    let now = state.born;
-    let names: Vec<String> = state.nodes.keys().cloned().collect();
-    for days in (0..5).rev() {
-        let start = at_hour(now, 2, days);
-        for node in &names {
-            let failed = node == "pve3";
-            let ids: Vec<u32> = state
-                .guests
-                .values()
-                .filter(|g| g.node == *node && state.pool_of(g.vmid) == Some("produktion"))
-                .map(|g| g.vmid)
-                .collect();
-            let mut log = vec!["INFO: starting new backup job: vzdump --pool produktion --storage pbs-main --mode snapshot --quiet 1".to_owned()];
-            for id in ids {
-                log.push(format!("INFO: Starting Backup of VM {id}"));
-                if failed && id == 106 {
-                    log.push("ERROR: VM 106 qmp command 'backup' failed - backup connect failed: command error: http upgrade request timed out".to_owned());
-                    log.push("ERROR: Backup of VM 106 failed - VM 106 qmp command 'backup' failed - backup connect failed: command error: http upgrade request timed out".to_owned());
-                } else {
-                    log.push(format!("INFO: Finished Backup of VM {id} (00:03:21)"));
+fn backup_of(guest: &Guest, storage: &str, time: i64) -> Volume {
+    let stamp = jiff::Timestamp::from_second(time).unwrap_or_default();
+    let size = guest.max_disk() / 3 + (noise(&guest.name(), time) * GIB as f64) as u64;
+    let pbs = storage.starts_with("pbs");
+    let (short, ext) = if guest.kind == Kind::Qemu { ("vm", "vma.zst") } else { ("ct", "tar.zst") };
+    let (name, format) = if pbs {
+        let time = stamp.strftime("%Y-%m-%dT%H:%M:%SZ");
+        (format!("backup/{short}/{}/{time}", guest.vmid), format!("pbs-{short}"))
+    } else {
+        let time = stamp.strftime("%Y_%m_%d-%H_%M_%S");
+        (format!("backup/vzdump-{}-{}-{time}.{ext}", guest.kind.name(), guest.vmid), ext.to_owned())
+    };
+    let mut v = Volume::new(storage, &name, "backup", &format, size, time);
+    v.vmid = Some(guest.vmid);
+    v.subtype = Some(guest.kind.name());
+    v.notes = Some(guest.name());
+    v.verification = pbs.then(|| "ok".to_owned());
+    v.config = Some(guest.config.iter().map(|(k, v)| format!("{k}: {v}\n")).collect());
+    v
+}
+
+/// The tasks of the backup jobs: one for each node that has guests of the job.
+fn job_tasks(state: &mut State) {
+    let mut all = Vec::new();
+    for job in state.backup_jobs.values().filter(|j| j.get("enabled").is_some_and(|e| *e == 1)) {
+        let get = |name: &str| job.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
+        let (times, ids) = runs(state, job);
+        for (n, start) in times.into_iter().take(7).enumerate() {
+            for node in state.nodes.keys() {
+                let own: Vec<u32> = ids
+                    .iter()
+                    .copied()
+                    .filter(|id| state.guests.get(id).is_some_and(|g| g.node == *node))
+                    .collect();
+                if own.is_empty() {
+                    continue;
                 }
+                let failed = n < FAILING.1 && own.contains(&FAILING.0);
+                all.push((start, node.clone(), job_log(&get("storage"), &own, failed), failed));
             }
-            log.push(format!(
-                "INFO: Backup job finished {}",
-                if failed { "with errors" } else { "successfully" }
-            ));
-            let exit = if failed { "job errors" } else { "OK" };
-            let end = (now - start - 60).clamp(60, 2800);
-            state.tasks.past(node, "vzdump", "", "root@pam", start, end, exit, log);
         }
     }
+    all.sort_by_key(|(start, ..)| *start);
+    for (start, node, log, failed) in all {
+        let exit = if failed { "job errors" } else { "OK" };
+        state.tasks.past(Past {
+            node: &node,
+            kind: "vzdump",
+            id: "",
+            user: "root@pam",
+            start,
+            seconds: RUN - 60,
+            exit,
+            log,
+        });
+    }
+}
+
+fn job_log(storage: &str, ids: &[u32], failed: bool) -> Vec<String> {
+    let mut log = vec![format!(
+        "INFO: starting new backup job: vzdump --storage {storage} --mode snapshot --quiet 1"
+    )];
+    for id in ids {
+        log.push(format!("INFO: Starting Backup of VM {id}"));
+        if failed && *id == FAILING.0 {
+            let why = "backup connect failed: command error: http upgrade request timed out";
+            log.push(format!(
+                "ERROR: Backup of VM {id} failed - VM {id} qmp command 'backup' failed - {why}"
+            ));
+        } else {
+            log.push(format!("INFO: Finished Backup of VM {id} (00:03:21)"));
+        }
+    }
+    log.push(format!(
+        "INFO: Backup job finished {}",
+        if failed { "with errors" } else { "successfully" }
+    ));
+    log
+}
+
+fn tasks(state: &mut State) {
+    let now = state.born;
     let mut past = |node: &str,
                     kind: &str,
                     id: &str,
@@ -144,7 +172,7 @@ fn tasks(state: &mut State) {
                     exit: &str,
                     log: &[&str]| {
         let log = log.iter().map(|l| (*l).to_owned()).collect();
-        state.tasks.past(node, kind, id, user, now - ago, seconds, exit, log);
+        state.tasks.past(Past { node, kind, id, user, start: now - ago, seconds, exit, log });
     };
     past(
         "pve1",

@@ -80,7 +80,7 @@ fn guest(state: &mut State, n: usize, nodes: usize) {
         Make::vm(state, vmid, &node, &name, 4, 4096).disk("scsi0", "32G", "discard=on")
     };
     let make = make
-        .tags(if n % 2 == 0 { "production" } else { "test" })
+        .tags(if n.is_multiple_of(2) { "production" } else { "test" })
         .load(0.05 + (n % 17) as f64 / 60.0, 0.5);
     if n % 10 == 9 { make.done(state) } else { make.up(DAY * (1 + (n % 50) as i64)).done(state) }
 }

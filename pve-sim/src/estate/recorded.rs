@@ -4,13 +4,14 @@ use serde_json::json;
 
 use super::build::{DAY, GIB, HOUR, map, services, space, storage};
 use super::nodes::{notifications, repositories};
-use crate::state::firewall::Firewall;
 use crate::state::State;
 use crate::state::access::User;
 use crate::state::config::Config;
+use crate::state::firewall::Firewall;
 use crate::state::guest::{Agent, Guest, Kind, Load};
 use crate::state::node::Node;
 use crate::state::storage::Volume;
+use crate::state::task::Past;
 
 pub(super) fn build(now_ms: i64) -> State {
     let mut state = State::new(now_ms, "pve");
@@ -354,17 +355,29 @@ fn configured(state: &mut State) {
     state.firewalls.insert("cluster".to_owned(), cluster);
     state.firewalls.insert("group/web".to_owned(), Firewall::default());
     let web = Firewall {
-        rules: vec![map(json!({"type": "in", "action": "ACCEPT", "macro": "SSH", "enable": 1, "log": "nolog"}))],
+        rules: vec![map(
+            json!({"type": "in", "action": "ACCEPT", "macro": "SSH", "enable": 1, "log": "nolog"}),
+        )],
         options: map(json!({"enable": 1, "dhcp": 1})),
         ..Firewall::default()
     };
     state.firewalls.insert("guest/100".to_owned(), web);
-    let mut backup = Volume::new("local", "backup/vzdump-lxc-200-2026_11_30-00_12_34.tar.zst", "backup", "tar.zst", 67_885_162, state.born - 560);
+    let mut backup = Volume::new(
+        "local",
+        "backup/vzdump-lxc-200-2026_11_30-00_12_34.tar.zst",
+        "backup",
+        "tar.zst",
+        67_885_162,
+        state.born - 560,
+    );
     backup.node = Some("pve".to_owned());
     backup.vmid = Some(200);
     backup.subtype = Some("lxc");
     backup.notes = Some("ct200".to_owned());
-    backup.config = state.guests.get(&200).map(|g| g.config.iter().map(|(k, v)| format!("{k}: {v}\n")).collect());
+    backup.config = state
+        .guests
+        .get(&200)
+        .map(|g| g.config.iter().map(|(k, v)| format!("{k}: {v}\n")).collect());
     state.volumes.push(backup);
 }
 
@@ -372,28 +385,59 @@ fn history(state: &mut State) {
     let now = state.born;
     let mut past = |kind: &str, id: &str, user: &str, ago: i64, exit: &str, log: &[&str]| {
         let log = log.iter().map(|l| (*l).to_owned()).collect();
-        state.tasks.past("pve", kind, id, user, now - ago, 1, exit, log);
+        let start = now - ago;
+        state.tasks.past(Past { node: "pve", kind, id, user, start, seconds: 1, exit, log });
     };
     let full = "root@pam!full";
     past("qmdestroy", "110", full, 1656, "OK", &["purging VM 110 from related configurations.."]);
     past("qmstart", "103", "root@pam", 1400, "OK", &[]);
     past("qmstart", "100", "vmop@pve!op", 1019, "OK", &[]);
-    past("vzcreate", "210", full, 607, "WARNINGS: 1", &["WARN: Systemd 257 detected. You may need to enable nesting."]);
-    past("vzcreate", "211", full, 605, "unable to create CT 211 - volume 'local:vztmpl/nope.tar.zst' does not exist", &[
-        "Formatting '/var/lib/vz/images/211/vm-211-disk-0.raw', fmt=raw size=1073741824 preallocation=off",
-        "Creating filesystem with 262144 4k blocks and 65536 inodes",
-        "Filesystem UUID: df4ee28c-3668-4e44-b7f6-1d4dd3503c31",
-    ]);
-    past("vzdump", "777", full, 558, "job errors", &[
-        "INFO: starting new backup job: vzdump 777 --storage local --node pve",
-        "ERROR: Backup of VM 777 failed - unable to find VM '777'",
-        "INFO: Failed at 2026-11-30 00:12:42",
-        "INFO: Backup job finished with errors",
-    ]);
-    past("qmstart", "9999", full, 91, "Configuration file 'nodes/pve/qemu-server/9999.conf' does not exist", &[]);
+    past(
+        "vzcreate",
+        "210",
+        full,
+        607,
+        "WARNINGS: 1",
+        &["WARN: Systemd 257 detected. You may need to enable nesting."],
+    );
+    past(
+        "vzcreate",
+        "211",
+        full,
+        605,
+        "unable to create CT 211 - volume 'local:vztmpl/nope.tar.zst' does not exist",
+        &[
+            "Formatting '/var/lib/vz/images/211/vm-211-disk-0.raw', fmt=raw size=1073741824 preallocation=off",
+            "Creating filesystem with 262144 4k blocks and 65536 inodes",
+            "Filesystem UUID: df4ee28c-3668-4e44-b7f6-1d4dd3503c31",
+        ],
+    );
+    past(
+        "vzdump",
+        "777",
+        full,
+        558,
+        "job errors",
+        &[
+            "INFO: starting new backup job: vzdump 777 --storage local --node pve",
+            "ERROR: Backup of VM 777 failed - unable to find VM '777'",
+            "INFO: Failed at 2026-11-30 00:12:42",
+            "INFO: Backup job finished with errors",
+        ],
+    );
+    past(
+        "qmstart",
+        "9999",
+        full,
+        91,
+        "Configuration file 'nodes/pve/qemu-server/9999.conf' does not exist",
+        &[],
+    );
     past("qmstop", "100", "root@pam", 63, "OK", &[]);
     past("startall", "", "root@pam", 9, "OK", &[]);
-    for (ago, msg) in [(41, "starting cluster log"), (9, "starting task startall"), (1, "end task startall: OK")] {
+    for (ago, msg) in
+        [(41, "starting cluster log"), (9, "starting task startall"), (1, "end task startall: OK")]
+    {
         state.note(now - ago, "root@pam", "pve-guests", msg.to_owned());
     }
 }

@@ -275,8 +275,11 @@ fn ticket(c: &mut Call<'_>) -> Answer {
     ] {
         let held = c.state.privileges(&login, path);
         let general = area != "dc";
-        let wanted = |p: &&String| prefixes.iter().any(|x| p.starts_with(x)) || general && *p == "Permissions.Modify";
-        let own: Map<String, Value> = held.keys().filter(wanted).map(|p| (p.clone(), json!(1))).collect();
+        let wanted = |p: &&String| {
+            prefixes.iter().any(|x| p.starts_with(x)) || general && *p == "Permissions.Modify"
+        };
+        let own: Map<String, Value> =
+            held.keys().filter(wanted).map(|p| (p.clone(), json!(1))).collect();
         caps.insert(area.to_owned(), Value::Object(own));
     }
     Ok(json!({"ticket": ticket, "username": user, "CSRFPreventionToken": Access::csrf(&user), "cap": caps}).into())

@@ -24,7 +24,7 @@ pub(crate) const ROUTES: &[Route] = &[
 type Job = Map<String, Value>;
 
 /// The guests of a job: by number, by pool, or all but some.
-pub(super) fn guests_of<'a>(state: &'a State, job: &Job) -> Vec<&'a Guest> {
+pub(crate) fn guests_of<'a>(state: &'a State, job: &Job) -> Vec<&'a Guest> {
     let get = |name: &str| job.get(name).map(params::text).unwrap_or_default();
     let node = get("node");
     let on_node = |g: &&Guest| node.is_empty() || g.node == node;

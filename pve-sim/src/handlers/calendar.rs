@@ -337,3 +337,15 @@ pub(crate) fn analyze(c: &mut Call<'_>) -> Answer {
 pub(crate) fn next_run(schedule: &str, after: i64) -> Option<i64> {
     parse(schedule).ok()?.next(after)
 }
+
+/// The times at which a schedule fired in the days before a moment, newest first.
+pub(crate) fn runs_before(schedule: &str, now: i64, days: i64) -> Vec<i64> {
+    let mut runs = Vec::new();
+    let mut at = now - days * 86_400;
+    while let Some(next) = next_run(schedule, at).filter(|n| *n <= now) {
+        runs.push(next);
+        at = next;
+    }
+    runs.reverse();
+    runs
+}

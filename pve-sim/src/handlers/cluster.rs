@@ -30,7 +30,9 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "/cluster/acme/account", |c| document(c, "/cluster/acme/account")),
     ("GET", "/cluster/config/nodes", config_nodes),
     ("GET", "/cluster/config/join", config_join),
-    ("GET", "/cluster/config/totem", |c| Ok(c.state.documents.get("/cluster/config/totem").cloned().unwrap_or_default().into())),
+    ("GET", "/cluster/config/totem", |c| {
+        Ok(c.state.documents.get("/cluster/config/totem").cloned().unwrap_or_default().into())
+    }),
     ("GET", "/cluster/ceph/status", no_ceph),
 ];
 

@@ -1,7 +1,7 @@
 //! Making guests: new ones, and from backups.
 
 use super::Route;
-use super::disks::{self, is_disk_key};
+use super::disks::{self, Owner, is_disk_key};
 use super::options::{Wanted, nic, wanted};
 use crate::api::call::{Answer, Call};
 use crate::api::failure::Failure;
@@ -60,20 +60,18 @@ fn exists(c: &Call<'_>, vmid: u32) -> Option<String> {
 fn fill(
     state: &mut State,
     config: &mut Config,
-    node: &str,
-    vmid: u32,
-    kind: Kind,
+    owner: Owner<'_>,
     wanted: Vec<(String, String)>,
     now: i64,
 ) -> Result<Vec<String>, String> {
     let mut log = Vec::new();
     for (key, value) in wanted {
-        let value = if is_disk_key(kind, &key) {
-            let settled = disks::settle(state, node, vmid, kind, &value, now)?;
+        let value = if is_disk_key(owner.kind, &key) {
+            let settled = disks::settle(state, owner, &value, now)?;
             log.push(format!("{key}: successfully created disk '{settled}'"));
             settled
         } else if indexed(&key, "net") {
-            nic(kind, vmid, &key, &value, now)
+            nic(owner.kind, owner.vmid, &key, &value, now)
         } else {
             value
         };
@@ -101,19 +99,25 @@ fn create_vm(c: &mut Call<'_>) -> Answer {
     if let Some(archive) = c.text("archive") {
         return restore(c, Kind::Qemu, archive);
     }
+    let wanted = wanted(c, Kind::Qemu, &format!("/vms/{vmid}"))?;
+    check_storages(c, Kind::Qemu, &wanted)?;
     if let Some(there) = exists(c, vmid) {
         return Err(Failure::died(format!(
             "unable to create VM {vmid} - VM {vmid} already exists on node '{there}'"
         )));
     }
-    let wanted = wanted(c, Kind::Qemu, &format!("/vms/{vmid}"))?;
-    check_storages(c, Kind::Qemu, &wanted)?;
     let (pool, start) = (c.text("pool"), c.flag("start"));
     c.spawn("qmcreate", &vmid.to_string(), CREATE_MS, move |state, end| {
         let now = end.div_euclid(1000);
         let mut config = Config::default();
-        let log = fill(state, &mut config, &node, vmid, Kind::Qemu, wanted.set, now)
-            .map_err(|e| format!("unable to create VM {vmid} - {e}"))?;
+        let log = fill(
+            state,
+            &mut config,
+            Owner { node: &node, vmid, kind: Kind::Qemu },
+            wanted.set,
+            now,
+        )
+        .map_err(|e| format!("unable to create VM {vmid} - {e}"))?;
         if !config.has("boot") {
             let disk = config.iter().find(|(k, v)| {
                 is_disk_key(Kind::Qemu, k) && !v.contains("media=cdrom") && *k != "efidisk0"
@@ -188,7 +192,7 @@ fn create_ct(c: &mut Call<'_>) -> Answer {
         }
         let mut config = Config::from_pairs([("arch", "amd64"), ("ostype", os_of(&template))]);
         let mut log =
-            fill(state, &mut config, &node, vmid, Kind::Lxc, wanted.set, now).map_err(fail)?;
+            fill(state, &mut config, Owner { node: &node, vmid, kind: Kind::Lxc }, wanted.set, now).map_err(fail)?;
         for (key, value) in [
             ("hostname", format!("CT{vmid}")),
             ("memory", "512".to_owned()),
@@ -285,8 +289,14 @@ fn restore(c: &mut Call<'_>, kind: Kind, archive: String) -> Answer {
                 && !key.starts_with("unused")
                 && !value.contains("media=cdrom")
             {
-                restored_disk(state, &node, vmid, kind, &value, storage.as_deref(), now)
-                    .map_err(fail)?
+                restored_disk(
+                    state,
+                    Owner { node: &node, vmid, kind },
+                    &value,
+                    storage.as_deref(),
+                    now,
+                )
+                .map_err(fail)?
             } else if unique && indexed(&key, "net") {
                 renewed_nic(kind, vmid, &key, &value, end)
             } else {
@@ -327,9 +337,7 @@ pub(super) fn renewed_nic(kind: Kind, vmid: u32, key: &str, value: &str, salt: i
 
 fn restored_disk(
     state: &mut State,
-    node: &str,
-    vmid: u32,
-    kind: Kind,
+    owner: Owner<'_>,
     value: &str,
     storage: Option<&str>,
     now: i64,
@@ -337,10 +345,10 @@ fn restored_disk(
     let volume = disks::volume_of(value);
     let Some((old, _)) = volume.split_once(':') else { return Ok(value.to_owned()) };
     let target = storage.unwrap_or(old).to_owned();
-    disks::check_storage(state, &target, node, disks::content_of(kind))?;
+    disks::check_storage(state, &target, owner.node, disks::content_of(owner.kind))?;
     let size = crate::state::guest::disk_size(value).unwrap_or(1 << 30);
     let format = volume.rsplit_once('.').map(|(_, e)| e.to_owned());
-    let new = disks::make_volume(state, &target, node, vmid, kind, size, format.as_deref(), now);
+    let new = disks::make_volume(state, &target, owner, size, format.as_deref(), now);
     let tail = value.split_once(',').map_or("", |(_, t)| t);
     Ok(format!("{new},{tail}").trim_end_matches(',').to_owned())
 }

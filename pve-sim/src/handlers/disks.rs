@@ -96,17 +96,24 @@ fn new_name(
     (name(free), format)
 }
 
+/// The guest that a disk is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owner<'a> {
+    pub(super) node: &'a str,
+    pub(super) vmid: u32,
+    pub(super) kind: Kind,
+}
+
 /// Makes a volume and gives its id.
 pub(super) fn make_volume(
     state: &mut State,
     storage: &str,
-    node: &str,
-    vmid: u32,
-    kind: Kind,
+    owner: Owner<'_>,
     size: u64,
     format: Option<&str>,
     now: i64,
 ) -> String {
+    let Owner { node, vmid, kind } = owner;
     let (name, format) = new_name(state, storage, vmid, kind, format);
     let mut v = Volume::new(storage, &name, content_of(kind), &format, size, now);
     v.node = state.volume_node(storage, node);
@@ -130,12 +137,11 @@ pub(super) fn drop_volume(state: &mut State, node: &str, volid: &str) {
 /// `local-lvm:32` makes a volume of 32 GiB, everything else has to be there.
 pub(super) fn settle(
     state: &mut State,
-    node: &str,
-    vmid: u32,
-    kind: Kind,
+    owner: Owner<'_>,
     value: &str,
     now: i64,
 ) -> Result<String, String> {
+    let Owner { node, kind, .. } = owner;
     let volume = volume_of(value);
     let rest: Vec<String> = propstring::parts(value)
         .into_iter()
@@ -158,7 +164,7 @@ pub(super) fn settle(
     };
     if name == "cloudinit" {
         check_storage(state, storage, node, "images")?;
-        let id = make_volume(state, storage, node, vmid, kind, 4 << 20, Some("qcow2"), now);
+        let id = make_volume(state, storage, owner, 4 << 20, Some("qcow2"), now);
         return Ok(join(&id, Some(4 << 20)));
     }
     if let Ok(gib) = name.parse::<f64>() {
@@ -172,7 +178,7 @@ pub(super) fn settle(
             None => (gib * f64::from(1 << 30)) as u64,
         };
         let format = propstring::get(value, "format");
-        let id = make_volume(state, storage, node, vmid, kind, size, format.as_deref(), now);
+        let id = make_volume(state, storage, owner, size, format.as_deref(), now);
         return Ok(join(&id, Some(size)));
     }
     if !state.storages.contains_key(storage) {
@@ -272,16 +278,9 @@ fn move_disk(c: &mut Call<'_>, kind: Kind) -> Answer {
         1500,
         move |state, end| {
             let size = disk_size(&value).unwrap_or(0);
-            let new = make_volume(
-                state,
-                &storage,
-                &node,
-                vmid,
-                kind,
-                size,
-                format.as_deref(),
-                end.div_euclid(1000),
-            );
+            let owner = Owner { node: &node, vmid, kind };
+            let now = end.div_euclid(1000);
+            let new = make_volume(state, &storage, owner, size, format.as_deref(), now);
             let guest = state.guests.get_mut(&vmid).ok_or_else(|| missing(kind, &node, vmid))?;
             let tail = value.split_once(',').map_or("", |(_, t)| t);
             guest.config.set(&disk, format!("{new},{tail}").trim_end_matches(',').to_owned());
@@ -297,7 +296,7 @@ fn move_disk(c: &mut Call<'_>, kind: Kind) -> Answer {
             ])
         },
     );
-    c.start(plan.holding(vmid))
+    c.start(plan.holding([vmid]))
 }
 
 /// Gives a disk to another guest.
@@ -342,9 +341,9 @@ fn other_taken(key: &str, target: u32) -> Result<(), String> {
 
 fn unlink(c: &mut Call<'_>) -> Answer {
     let (node, vmid, force) = (c.node(), c.vmid(), c.flag("force"));
+    let owner = Owner { node: &node, vmid, kind: Kind::Qemu };
     for key in c.list("idlist") {
-        super::options::remove_disk(c.state, &node, vmid, Kind::Qemu, &key, force)
-            .map_err(Failure::died)?;
+        super::options::remove_disk(c.state, owner, &key, force).map_err(Failure::died)?;
     }
     done()
 }

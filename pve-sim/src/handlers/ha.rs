@@ -2,13 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Route;
+use super::{Route, lifecycle};
 use crate::api::call::{Answer, Call, Reply, done};
 use crate::api::failure::Failure;
 use crate::api::params::{self, split_list};
 use crate::state::State;
 use crate::state::config::digest_of;
 use crate::state::guest::Guest;
+use crate::state::task;
 
 pub(crate) const ROUTES: &[Route] = &[
     ("GET", "/cluster/ha/status", |_| {
@@ -21,10 +22,13 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "/cluster/ha/resources/{sid}", resource),
     ("PUT", "/cluster/ha/resources/{sid}", set_resource),
     ("DELETE", "/cluster/ha/resources/{sid}", delete_resource),
+    ("POST", "/cluster/ha/resources/{sid}/migrate", migrate),
+    ("POST", "/cluster/ha/resources/{sid}/relocate", migrate),
     ("GET", "/cluster/ha/groups", groups),
     ("GET", "/cluster/ha/rules", rules),
     ("POST", "/cluster/ha/rules", add_rule),
     ("GET", "/cluster/ha/rules/{rule}", rule),
+    ("PUT", "/cluster/ha/rules/{rule}", set_rule),
     ("DELETE", "/cluster/ha/rules/{rule}", delete_rule),
     ("GET", "/cluster/replication", jobs),
     ("POST", "/cluster/replication", add_job),
@@ -210,6 +214,24 @@ fn delete_resource(c: &mut Call<'_>) -> Answer {
     done()
 }
 
+/// Asks the manager to move a guest; it does so a little later.
+fn migrate(c: &mut Call<'_>) -> Answer {
+    let (id, target) = (sid(c.state, &c.need("sid")), c.need("node"));
+    if !c.state.ha_resources.contains_key(&id) {
+        return Err(no_resource(&id));
+    }
+    if !c.state.nodes.contains_key(&target) {
+        return Err(Failure::died(format!("no such cluster node '{target}'")));
+    }
+    let guest = guest_of(c.state, &id).ok_or_else(|| no_resource(&id))?;
+    let (kind, vmid, node) = (guest.kind, guest.vmid, guest.node.clone());
+    if node != target {
+        let plan = lifecycle::move_plan(kind, vmid, &node, &target);
+        task::start(c.state, "root@pam", c.now_ms, plan);
+    }
+    Ok(json!({"sid": id, "requested-node": target}).into())
+}
+
 fn groups(_: &mut Call<'_>) -> Answer {
     Err(Failure::died("cannot index groups: ha groups have been migrated to rules"))
 }
@@ -240,6 +262,15 @@ fn add_rule(c: &mut Call<'_>) -> Answer {
     }
     let mut doc = Doc::new();
     merge(&mut doc, c, &[]);
+    c.state.ha_rules.insert(id, doc);
+    done()
+}
+
+fn set_rule(c: &mut Call<'_>) -> Answer {
+    let id = c.need("rule");
+    let found = c.state.ha_rules.get(&id).cloned();
+    let mut doc = found.ok_or_else(|| Failure::died(format!("no such ha rule '{id}'")))?;
+    merge(&mut doc, c, &["rule", "digest"]);
     c.state.ha_rules.insert(id, doc);
     done()
 }

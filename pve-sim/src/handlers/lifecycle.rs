@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Route;
 use super::create::{fresh_uuid, renewed_nic};
-use super::disks;
+use super::disks::{self, Owner};
 use super::guests::find;
 use super::power::{lock_error, unlocked};
 use crate::api::call::{Answer, Call};
@@ -25,7 +25,11 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "/nodes/{node}/lxc/{vmid}/migrate", |c| precondition(c, Kind::Lxc)),
     ("POST", "/nodes/{node}/qemu/{vmid}/migrate", |c| migrate(c, Kind::Qemu)),
     ("POST", "/nodes/{node}/lxc/{vmid}/migrate", |c| migrate(c, Kind::Lxc)),
+    ("POST", "/nodes/{node}/migrateall", migrate_all),
+    ("POST", "/cluster/bulk-action/guest/migrate", bulk_migrate),
 ];
+
+const MIGRATE_MS: i64 = 2500;
 
 fn sid(guest: &Guest) -> String {
     format!("{}:{}", guest.kind.short().to_lowercase(), guest.vmid)
@@ -188,6 +192,7 @@ fn clone(c: &mut Call<'_>, kind: Kind) -> Answer {
                 next.remove(key);
             }
         }
+        let owner = Owner { node: &target, vmid: new, kind };
         let mut log = Vec::new();
         let pairs: Vec<(String, String)> =
             next.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
@@ -198,8 +203,7 @@ fn clone(c: &mut Call<'_>, kind: Kind) -> Answer {
                 && value.contains(':')
                 && (!value.contains("media=cdrom") || value.contains("cloudinit"))
             {
-                let copy =
-                    copy_disk(state, &target, new, kind, &value, storage.as_deref(), full, now);
+                let copy = copy_disk(state, owner, &value, storage.as_deref(), full, now);
                 log.push(format!(
                     "create {} clone of drive {key} ({})",
                     if full { "full" } else { "linked" },
@@ -237,12 +241,9 @@ fn clone(c: &mut Call<'_>, kind: Kind) -> Answer {
     })
 }
 
-#[allow(clippy::too_many_arguments)]
 fn copy_disk(
     state: &mut State,
-    node: &str,
-    vmid: u32,
-    kind: Kind,
+    owner: Owner<'_>,
     value: &str,
     storage: Option<&str>,
     full: bool,
@@ -253,10 +254,11 @@ fn copy_disk(
     let target = storage.filter(|_| full).unwrap_or(own).to_owned();
     let size = disk_size(value).unwrap_or(4 << 20);
     let format = base.rsplit_once('.').map(|(_, e)| e.to_owned());
-    let made = disks::make_volume(state, &target, node, vmid, kind, size, format.as_deref(), now);
+    let made = disks::make_volume(state, &target, owner, size, format.as_deref(), now);
     let mut id = made.clone();
     if !full
-        && let Some(v) = state.volumes.iter_mut().find(|v| v.volid() == made && v.seen_from(node))
+        && let Some(v) =
+            state.volumes.iter_mut().find(|v| v.volid() == made && v.seen_from(owner.node))
     {
         // A linked clone names the volume it hangs on.
         let name = v.name.clone();
@@ -370,30 +372,95 @@ fn migrate(c: &mut Call<'_>, kind: Kind) -> Answer {
     let local = kind == Kind::Qemu && !c.flag("with-local-disks") && guest.running();
     let plan = Plan::new(
         &node.clone(),
-        &kind.task("migrate").replace("qmmigrate", "qmigrate"),
+        migrate_type(kind),
         &vmid.to_string(),
-        2500,
+        MIGRATE_MS,
         move |s, now| moved(s, &node, vmid, kind, &target, local, now),
     );
     c.start(plan)
 }
 
+/// The task that moves a guest whatever its disks are.
+pub(super) fn move_plan(kind: Kind, vmid: u32, node: &str, target: &str) -> Plan {
+    let (from, to) = (node.to_owned(), target.to_owned());
+    Plan::new(node, migrate_type(kind), &vmid.to_string(), MIGRATE_MS, move |s, now| {
+        moved(s, &from, vmid, kind, &to, false, now)
+    })
+}
+
+fn migrate_type(kind: Kind) -> &'static str {
+    if kind == Kind::Qemu { "qmigrate" } else { "vzmigrate" }
+}
+
 /// The HA manager moves its guests itself, a little later.
 fn ask_ha(c: &mut Call<'_>, kind: Kind, node: String, vmid: u32, target: String) -> Answer {
     c.spawn("hamigrate", &vmid.to_string(), 200, move |state, now| {
-        let plan = Plan::new(
-            &node.clone(),
-            &kind.task("migrate").replace("qmmigrate", "qmigrate"),
-            &vmid.to_string(),
-            2500,
-            {
-                let target = target.clone();
-                move |s, now| moved(s, &node, vmid, kind, &target, false, now)
-            },
-        );
+        let plan = move_plan(kind, vmid, &node, &target);
         crate::state::task::start(state, "root@pam", now, plan);
         Ok(vec![format!("requesting HA migration for {} {vmid} to node {target}", kind.short())])
     })
+}
+
+/// Moves all guests of a node, or those named.
+fn migrate_all(c: &mut Call<'_>) -> Answer {
+    let (node, target) = (c.node(), c.need("target"));
+    let only: Vec<u32> = c.list("vms").iter().filter_map(|v| v.parse().ok()).collect();
+    if only.is_empty() {
+        c.demand("/", &["VM.Migrate"])?;
+    }
+    for vmid in &only {
+        c.demand(&format!("/vms/{vmid}"), &["VM.Migrate"])?;
+    }
+    if !c.state.nodes.contains_key(&target) {
+        return Err(Failure::died(format!("no such cluster node '{target}'")));
+    }
+    if target == node {
+        return Err(Failure::parameter("target", "target is local node."));
+    }
+    let local = !c.flag("with-local-disks");
+    c.spawn("migrateall", "", MIGRATE_MS, move |state, now| {
+        Ok(move_many(state, Some(&node), &only, &target, local, now))
+    })
+}
+
+/// Moves guests one after the other; what cannot move is said and left.
+fn move_many(
+    state: &mut State,
+    node: Option<&str>,
+    only: &[u32],
+    target: &str,
+    only_shared: bool,
+    now: i64,
+) -> Vec<String> {
+    let concerned = |g: &&Guest| {
+        node.is_none_or(|n| g.node == n)
+            && g.node != target
+            && (only.is_empty() || only.contains(&g.vmid))
+    };
+    let all: Vec<(u32, Kind, String)> =
+        state.guests.values().filter(concerned).map(|g| (g.vmid, g.kind, g.node.clone())).collect();
+    let mut lines = Vec::new();
+    for (vmid, kind, from) in all {
+        lines.push(format!("Migrating {} {vmid}", kind.short()));
+        lines.extend(moved(state, &from, vmid, kind, target, only_shared, now).err());
+    }
+    lines
+}
+
+fn bulk_migrate(c: &mut Call<'_>) -> Answer {
+    let target = c.need("target");
+    let only: Vec<u32> = c.list("vms").iter().filter_map(|v| v.parse().ok()).collect();
+    for vmid in &only {
+        c.demand(&format!("/vms/{vmid}"), &["VM.Migrate"])?;
+    }
+    if !c.state.nodes.contains_key(&target) {
+        return Err(Failure::died(format!("no such cluster node '{target}'")));
+    }
+    let node = c.state.local.clone();
+    let local = !c.flag("with-local-disks");
+    c.start(Plan::new(&node, "bulk-migrate", "", MIGRATE_MS, move |state, now| {
+        Ok(move_many(state, None, &only, &target, local, now))
+    }))
 }
 
 fn moved(

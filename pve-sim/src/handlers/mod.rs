@@ -4,7 +4,7 @@
 mod access;
 mod accounts;
 mod agent;
-mod backup;
+pub(crate) mod backup;
 pub(crate) mod calendar;
 mod cluster;
 mod create;

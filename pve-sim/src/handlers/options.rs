@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Route;
-use super::disks::{self, is_disk_key};
+use super::disks::{self, Owner, is_disk_key};
 use super::guests::{find, options};
 use super::power::{lock_error, unlocked};
 use crate::api::call::{Answer, Call, done};
@@ -283,12 +283,11 @@ fn at_once(kind: Kind, key: &str) -> bool {
 /// Takes a disk out: it becomes `unusedN`, and with `force` (or from `unusedN`) it is deleted.
 pub(super) fn remove_disk(
     state: &mut State,
-    node: &str,
-    vmid: u32,
-    kind: Kind,
+    owner: Owner<'_>,
     key: &str,
     force: bool,
 ) -> Result<(), String> {
+    let Owner { node, vmid, kind } = owner;
     let guest = unlocked(state, node, vmid, kind)?;
     let Some(value) = guest.config.remove(key) else { return Ok(()) };
     let volid = disks::volume_of(&value);
@@ -317,12 +316,11 @@ pub(super) fn remove_disk(
 /// Carries a change out.
 pub(super) fn apply(
     state: &mut State,
-    node: &str,
-    vmid: u32,
-    kind: Kind,
+    owner: Owner<'_>,
     wanted: Wanted,
     now: i64,
 ) -> Result<(), String> {
+    let Owner { node, vmid, kind } = owner;
     let running = unlocked_or_unlocking(state, node, vmid, kind, &wanted)?;
     let waits = |key: &str| running && !at_once(kind, key);
     for key in wanted.revert {
@@ -339,7 +337,7 @@ pub(super) fn apply(
                 }
             }
         } else if is_disk_key(kind, &key) {
-            remove_disk(state, node, vmid, kind, &key, wanted.force)?;
+            remove_disk(state, owner, &key, wanted.force)?;
         } else if let Some(guest) = state.guests.get_mut(&vmid) {
             guest.config.remove(&key);
             guest.pending.retain(|(k, _)| *k != key);
@@ -350,7 +348,7 @@ pub(super) fn apply(
     }
     for (key, value) in wanted.set {
         let value = if is_disk_key(kind, &key) {
-            replace_disk(state, node, vmid, kind, &key, &value, now)?
+            replace_disk(state, owner, &key, &value, now)?
         } else if indexed(&key, "net") {
             nic(kind, vmid, &key, &value, now)
         } else {
@@ -391,14 +389,13 @@ fn unlocked_or_unlocking(
 /// A disk value in place of another one; a different volume that was there becomes unused.
 fn replace_disk(
     state: &mut State,
-    node: &str,
-    vmid: u32,
-    kind: Kind,
+    owner: Owner<'_>,
     key: &str,
     value: &str,
     now: i64,
 ) -> Result<String, String> {
-    let next = disks::settle(state, node, vmid, kind, value, now)?;
+    let vmid = owner.vmid;
+    let next = disks::settle(state, owner, value, now)?;
     let old = state.guests.get(&vmid).and_then(|g| g.config.get(key)).map(str::to_owned);
     let volume = disks::volume_of(&next);
     if let Some(old) = old.filter(|o| disks::volume_of(o) != volume)
@@ -447,9 +444,10 @@ fn change(c: &mut Call<'_>, kind: Kind, in_task: bool) -> Answer {
     if in_task {
         unlocked_or_unlocking(c.state, &node, vmid, kind, &wanted).map_err(Failure::died)?;
         return c.spawn("qmconfig", &vmid.to_string(), 100, move |s, end| {
-            apply(s, &node, vmid, kind, wanted, end.div_euclid(1000)).map(|()| Vec::new())
+            apply(s, Owner { node: &node, vmid, kind }, wanted, end.div_euclid(1000))
+                .map(|()| Vec::new())
         });
     }
-    apply(c.state, &node, vmid, kind, wanted, now).map_err(Failure::died)?;
+    apply(c.state, Owner { node: &node, vmid, kind }, wanted, now).map_err(Failure::died)?;
     done()
 }

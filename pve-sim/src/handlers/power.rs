@@ -236,46 +236,56 @@ fn resume(c: &mut Call<'_>, kind: Kind) -> Answer {
     })
 }
 
-/// Starts or stops the guests of a list (or, for starting, those with `onboot`).
-fn many(
-    state: &mut State,
-    node: Option<&str>,
-    only: &[u32],
+/// Starting or stopping many guests.
+struct Bulk {
+    /// Only guests of this node.
+    node: Option<String>,
+    /// Only these; empty for all that it concerns.
+    only: Vec<u32>,
     start: bool,
-    forced: bool,
-    now: i64,
-) -> Vec<String> {
-    let mut lines = Vec::new();
-    let ids: Vec<u32> = state
-        .guests
-        .values()
-        .filter(|g| node.is_none_or(|n| g.node == n) && !g.template())
-        .filter(|g| {
-            if only.is_empty() {
-                !start || forced || g.config.on("onboot")
-            } else {
-                only.contains(&g.vmid)
-            }
-        })
-        .filter(|g| g.running() != start)
-        .map(|g| g.vmid)
-        .collect();
-    for vmid in ids {
-        let Some((kind, node)) = state.guests.get(&vmid).map(|g| (g.kind, g.node.clone())) else {
-            continue;
-        };
-        let what = if start { "Starting" } else { "Stopping" };
-        lines.push(format!("{what} {} {vmid}", kind.short()));
-        let result = if start {
-            do_start(state, &node, vmid, kind, now)
+    /// Also guests that do not start on boot.
+    force: bool,
+    /// Warn of guests that are already as they should be.
+    warn: bool,
+}
+
+impl Bulk {
+    fn concerns(&self, guest: &Guest) -> bool {
+        let here = self.node.as_ref().is_none_or(|n| guest.node == *n);
+        let named = if self.only.is_empty() {
+            !self.start || self.force || guest.config.on("onboot")
         } else {
-            do_stop(state, &node, vmid, kind)
+            self.only.contains(&guest.vmid)
         };
-        if let Err(text) = result {
-            lines.push(text);
-        }
+        here && named && !guest.template()
     }
-    lines
+
+    fn run(&self, state: &mut State, now: i64) -> Vec<String> {
+        let mut lines = Vec::new();
+        let concerned: Vec<(u32, Kind, String, bool)> = state
+            .guests
+            .values()
+            .filter(|g| self.concerns(g))
+            .map(|g| (g.vmid, g.kind, g.node.clone(), g.running()))
+            .collect();
+        for (vmid, kind, node, running) in concerned {
+            let noun = kind.short();
+            if running == self.start {
+                let word = if self.start { "already" } else { "not" };
+                lines.extend(self.warn.then(|| format!("WARN: {noun} {vmid} is {word} running")));
+                continue;
+            }
+            let what = if self.start { "Starting" } else { "Stopping" };
+            lines.push(format!("{what} {noun} {vmid}"));
+            let result = if self.start {
+                do_start(state, &node, vmid, kind, now)
+            } else {
+                do_stop(state, &node, vmid, kind)
+            };
+            lines.extend(result.err());
+        }
+        lines
+    }
 }
 
 fn ids(c: &Call<'_>, name: &str) -> Vec<u32> {
@@ -292,7 +302,8 @@ fn all(c: &mut Call<'_>, kind: &'static str, start: bool) -> Answer {
     for vmid in &only {
         c.demand(&format!("/vms/{vmid}"), &["VM.PowerMgmt"])?;
     }
-    c.spawn(kind, "", START, move |s, now| Ok(many(s, Some(&node), &only, start, force, now)))
+    let bulk = Bulk { node: Some(node), only, start, force, warn: false };
+    c.spawn(kind, "", START, move |s, now| Ok(bulk.run(s, now)))
 }
 
 fn bulk(c: &mut Call<'_>, what: &'static str, start: bool) -> Answer {
@@ -301,7 +312,12 @@ fn bulk(c: &mut Call<'_>, what: &'static str, start: bool) -> Answer {
         c.demand(&format!("/vms/{vmid}"), &["VM.PowerMgmt"])?;
     }
     let node = c.state.local.clone();
-    c.start(Plan::new(&node, &format!("bulk-{what}"), "", START, move |s, now| {
-        Ok(many(s, None, &only, start, true, now))
-    }))
+    let bulk = Bulk { node: None, only, start, force: true, warn: true };
+    c.start(Plan::new(
+        &node,
+        &format!("bulk-{what}"),
+        "",
+        START,
+        move |s, now| Ok(bulk.run(s, now)),
+    ))
 }

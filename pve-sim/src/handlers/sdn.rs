@@ -48,6 +48,10 @@ pub(crate) const OTHERS: &[Route] = &[
         Ok(json!([{"id": "fabrics"}, {"id": "vnets"}, {"id": "zones"}]).into())
     }),
     ("GET", "/nodes/{node}/sdn/zones", node_zones),
+    ("GET", "/nodes/{node}/sdn/zones/{zone}", |_| {
+        Ok(json!([{"subdir": "content"}, {"subdir": "bridges"}]).into())
+    }),
+    ("GET", "/nodes/{node}/sdn/zones/{zone}/content", zone_content),
 ];
 
 type Objects = BTreeMap<String, Map<String, Value>>;
@@ -309,4 +313,12 @@ fn node_zones(c: &mut Call<'_>) -> Answer {
     let zones = running(c, "zones");
     let rows = zones.iter().filter(|(id, z)| sees(c, "zones", id, z));
     Ok(rows.map(|(id, _)| json!({"zone": id, "status": "available"})).collect::<Value>().into())
+}
+
+/// The vnets of a zone as a node has them.
+fn zone_content(c: &mut Call<'_>) -> Answer {
+    let zone = c.need("zone");
+    let vnets = running(c, "vnets");
+    let own = vnets.iter().filter(|(_, v)| v.get("zone").is_some_and(|z| *z == zone));
+    Ok(own.map(|(id, _)| json!({"vnet": id, "status": "available"})).collect::<Value>().into())
 }

@@ -48,7 +48,11 @@ impl Machine<'_> {
             "hostname" => Ran::ok(format!("{}\n", self.guest.name())),
             "id" => Ran::ok("uid=0(root) gid=0(root) groups=0(root)\n"),
             "whoami" => Ran::ok("root\n"),
-            "uname" => Ran::ok(format!("Linux {} {} x86_64 GNU/Linux\n", self.guest.name(), self.agent.kernel)),
+            "uname" => Ran::ok(format!(
+                "Linux {} {} x86_64 GNU/Linux\n",
+                self.guest.name(),
+                self.agent.kernel
+            )),
             "sleep" => Ran { seconds: arg(0).parse().unwrap_or(1), ..Ran::default() },
             "cat" => self.on_files(name, args, input, <[u8]>::to_vec),
             "od" => self.on_files(name, args.get(1..).unwrap_or(&[]), input, octal),
@@ -61,21 +65,41 @@ impl Machine<'_> {
                 if arg(2) == "/dev/zero" {
                     return Some(Ran::ok(vec![0; count]));
                 }
-                self.on_files(name, args.get(2..).unwrap_or(&[]), input, |b| b.get(..count).unwrap_or(b).to_vec())
+                self.on_files(name, args.get(2..).unwrap_or(&[]), input, |b| {
+                    b.get(..count).unwrap_or(b).to_vec()
+                })
             }
             "tr" => {
                 let (from, to) = (unescape(arg(0)), unescape(arg(1)));
-                let swap = |b: &u8| from.iter().position(|f| f == b).and_then(|at| to.get(at)).copied().unwrap_or(*b);
+                let swap = |b: &u8| {
+                    from.iter()
+                        .position(|f| f == b)
+                        .and_then(|at| to.get(at))
+                        .copied()
+                        .unwrap_or(*b)
+                };
                 Ran::ok(input.iter().map(swap).collect::<Vec<u8>>())
             }
-            "ls" => self.list(args.iter().filter(|a| !a.starts_with('-')).map(String::as_str).next().unwrap_or("/")),
+            "ls" => self.list(
+                args.iter()
+                    .filter(|a| !a.starts_with('-'))
+                    .map(String::as_str)
+                    .next()
+                    .unwrap_or("/"),
+            ),
             "systemctl" => systemctl(args),
             "sh" | "bash" if arg(0) == "-c" => self.shell(arg(1), input),
             _ => return None,
         })
     }
 
-    fn on_files(&self, name: &str, files: &[String], input: &[u8], f: impl Fn(&[u8]) -> Vec<u8>) -> Ran {
+    fn on_files(
+        &self,
+        name: &str,
+        files: &[String],
+        input: &[u8],
+        f: impl Fn(&[u8]) -> Vec<u8>,
+    ) -> Ran {
         if files.is_empty() {
             return Ran::ok(f(input));
         }
@@ -83,7 +107,9 @@ impl Machine<'_> {
         for path in files {
             match self.agent.files.get(path) {
                 Some(bytes) => all.extend_from_slice(bytes),
-                None => return Ran::failed(1, format!("{name}: {path}: No such file or directory\n")),
+                None => {
+                    return Ran::failed(1, format!("{name}: {path}: No such file or directory\n"));
+                }
             }
         }
         Ran::ok(f(&all))
@@ -94,9 +120,13 @@ impl Machine<'_> {
             return Ran::ok(format!("-rw-r--r-- 1 root root {} {path}\n", bytes.len()));
         }
         let folder = format!("{}/", path.trim_end_matches('/'));
-        let names: Vec<&str> = self.agent.files.keys().filter_map(|k| k.strip_prefix(&folder)).collect();
+        let names: Vec<&str> =
+            self.agent.files.keys().filter_map(|k| k.strip_prefix(&folder)).collect();
         if names.is_empty() && path != "/" {
-            return Ran::failed(2, format!("ls: cannot access '{path}': No such file or directory\n"));
+            return Ran::failed(
+                2,
+                format!("ls: cannot access '{path}': No such file or directory\n"),
+            );
         }
         Ran::ok(names.iter().map(|n| format!("{n}\n")).collect::<String>())
     }
@@ -161,7 +191,8 @@ impl Machine<'_> {
 
 /// A service that is known by its name: everything is active.
 fn systemctl(args: &[String]) -> Ran {
-    let words: Vec<&str> = args.iter().map(String::as_str).filter(|a| !a.starts_with('-')).collect();
+    let words: Vec<&str> =
+        args.iter().map(String::as_str).filter(|a| !a.starts_with('-')).collect();
     match words.as_slice() {
         ["status", unit] => Ran::ok(format!("● {unit} - loaded\n     Active: active (running)\n")),
         ["is-active", _] => Ran::ok("active\n"),
@@ -244,7 +275,13 @@ fn unescape(text: &str) -> Vec<u8> {
             out.push(b);
             continue;
         }
-        let digits: String = bytes.iter().skip(at).take(3).take_while(|d| (b'0'..=b'7').contains(*d)).map(|d| char::from(*d)).collect();
+        let digits: String = bytes
+            .iter()
+            .skip(at)
+            .take(3)
+            .take_while(|d| (b'0'..=b'7').contains(*d))
+            .map(|d| char::from(*d))
+            .collect();
         if digits.is_empty() {
             out.push(match bytes.get(at) {
                 Some(b'n') => b'\n',
@@ -283,7 +320,9 @@ fn octal(bytes: &[u8]) -> Vec<u8> {
             match *b {
                 b'\n' => out.push_str("  \\n"),
                 0 => out.push_str("  \\0"),
-                b if b.is_ascii_graphic() || b == b' ' => out.push_str(&format!("   {}", char::from(b))),
+                b if b.is_ascii_graphic() || b == b' ' => {
+                    out.push_str(&format!("   {}", char::from(b)))
+                }
                 b => out.push_str(&format!(" {b:03o}")),
             }
         }
@@ -319,7 +358,11 @@ mod tests {
         ] {
             let ran = run(script);
             let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
-            assert_eq!((ran.code, text(&ran.out), text(&ran.err)), (code, out.to_owned(), err.to_owned()), "{script}");
+            assert_eq!(
+                (ran.code, text(&ran.out), text(&ran.err)),
+                (code, out.to_owned(), err.to_owned()),
+                "{script}"
+            );
         }
         assert_eq!(run("kill -9 $$").signal, Some(9));
         assert_eq!(run("sleep 5").seconds, 5);

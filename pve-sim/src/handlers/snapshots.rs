@@ -159,7 +159,7 @@ fn create(c: &mut Call<'_>, kind: Kind) -> Answer {
             guest.parent = Some(name);
             Ok(log)
         });
-    c.start(plan.holding(vmid))
+    c.start(plan.holding([vmid]))
 }
 
 fn delete(c: &mut Call<'_>, kind: Kind) -> Answer {

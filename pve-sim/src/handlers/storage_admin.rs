@@ -7,6 +7,7 @@ use super::disks::drop_volume;
 use super::storages::{file_digest, parse_name, sees, usable, volume_id};
 use crate::api::call::{Answer, Call, done};
 use crate::api::failure::Failure;
+use crate::api::multipart::Upload;
 use crate::api::params;
 use crate::state::guest::parse_size;
 use crate::state::storage::{Space, Storage, Volume};
@@ -279,14 +280,13 @@ fn upload(c: &mut Call<'_>) -> Answer {
         )));
     }
     let file = base_name(&c.need("filename"));
-    let size = c.text("_size").and_then(|s| s.parse().ok()).unwrap_or(0);
-    let sum = c.text("_sha256");
+    let Some(Upload { size, sha256 }) = c.upload.take() else {
+        return Err(Failure::died("temporary file '/var/tmp/pveupload' does not exist"));
+    };
     let expected = c.text("checksum");
     c.spawn("imgcopy", "", 300, move |state, _| {
-        if let (Some(expected), Some(own)) = (expected, sum)
-            && expected != own
-        {
-            return Err(format!("checksum mismatch: got '{own}' != expect '{expected}'"));
+        if let Some(expected) = expected.filter(|e| *e != sha256) {
+            return Err(format!("checksum mismatch: got '{sha256}' != expect '{expected}'"));
         }
         let name = format!("{}/{file}", content_folder(&content));
         let format = if content == "vztmpl" { "tzst" } else { "iso" };

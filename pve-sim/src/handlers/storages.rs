@@ -1,5 +1,7 @@
 //! Reading storages: definitions, space, content, series.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::Route;
@@ -18,6 +20,7 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "/nodes/{node}/storage/{storage}/rrddata", series),
     ("GET", "/nodes/{node}/storage/{storage}/content", content),
     ("GET", "/nodes/{node}/storage/{storage}/content/{volume}", volume),
+    ("GET", "/nodes/{node}/storage/{storage}/file-restore/list", files),
 ];
 
 const SEE: [&str; 2] = ["Datastore.Audit", "Datastore.AllocateSpace"];
@@ -328,4 +331,42 @@ fn path_of(storage: &Storage, v: &Volume) -> String {
         Some(("snippets", file)) => format!("{base}/snippets/{file}"),
         _ => format!("{base}/images/{}", v.name),
     }
+}
+
+/// Files in a backup, which only a backup server can list.
+fn files(c: &mut Call<'_>) -> Answer {
+    let (id, node) = (c.need("storage"), c.node());
+    let storage = usable(c.state, &id, &node)?;
+    if storage.kind != "pbs" {
+        return Err(Failure::died(format!("storage '{id}' does not support file-restore")));
+    }
+    let volid = volume_id(&id, &c.need("volume"));
+    let found = c.state.volume(&node, &volid).filter(|v| v.content == "backup" && sees(c, v));
+    let v = found.ok_or_else(|| Failure::died(format!("volume '{volid}' does not exist")))?;
+    // Paths come encoded, the root as a slash.
+    let given = c.need("filepath");
+    let path = STANDARD.decode(&given).map_or(given, |b| String::from_utf8_lossy(&b).into_owned());
+    let path = path.trim_matches('/').to_owned();
+    let archive = if v.subtype == Some("lxc") { "root.pxar.didx" } else { "drive-scsi0.img.fidx" };
+    let entries: &[(&str, &str)] = match path.as_str() {
+        "" => &[],
+        p if p == archive && v.subtype == Some("qemu") => &[("part", "v")],
+        p if p == archive || p.ends_with("/part/1") => &[("etc", "d"), ("home", "d"), ("var", "d")],
+        p if p.ends_with("/part") => &[("1", "v")],
+        p if p.ends_with("/etc") => &[("hostname", "f"), ("fstab", "f")],
+        _ => &[],
+    };
+    let row = |full: &str, text: &str, kind: &str| {
+        let mut row = json!({"filepath": STANDARD.encode(full), "text": text, "type": kind, "leaf": u8::from(kind == "f"),
+            "mtime": v.ctime - 86_400});
+        if let (Value::Object(map), "f") = (&mut row, kind) {
+            map.insert("size".to_owned(), json!(412));
+        }
+        row
+    };
+    if path.is_empty() {
+        return Ok(json!([row(&format!("/{archive}"), archive, "v")]).into());
+    }
+    let rows = entries.iter().map(|(name, kind)| row(&format!("/{path}/{name}"), name, kind));
+    Ok(rows.collect::<Value>().into())
 }

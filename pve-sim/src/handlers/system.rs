@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Route;
 use crate::api::call::{Answer, Call, done};
 use crate::api::failure::Failure;
-use crate::api::params;
+use crate::api::{Request, params, perform};
 
 pub(crate) const ROUTES: &[Route] = &[
     ("POST", "/nodes/{node}/services/{service}/start", |c| service(c, "start")),
@@ -46,22 +46,28 @@ fn service(c: &mut Call<'_>, what: &'static str) -> Answer {
 
 /// The enabled repositories of a node: their URIs.
 fn sources(repositories: &Value) -> Vec<String> {
-    let list = |v: &Value, name: &str| v.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let list =
+        |v: &Value, name: &str| v.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
     let mut all = Vec::new();
     for file in list(repositories, "files") {
         let enabled = |r: &Value| r.get("Enabled").is_none_or(|e| *e == 1);
         for repository in list(&file, "repositories").into_iter().filter(enabled) {
-            all.extend(list(&repository, "URIs").iter().filter_map(Value::as_str).map(str::to_owned));
+            all.extend(
+                list(&repository, "URIs").iter().filter_map(Value::as_str).map(str::to_owned),
+            );
         }
     }
     all
 }
 
 fn apt_update(c: &mut Call<'_>) -> Answer {
-    let sources = c.state.nodes.get(&c.node()).map(|n| sources(&n.repositories)).unwrap_or_default();
+    let sources =
+        c.state.nodes.get(&c.node()).map(|n| sources(&n.repositories)).unwrap_or_default();
     // A local folder that is not there, as in the recordings.
     if sources.iter().any(|s| s.starts_with("file:")) {
-        return c.spawn("aptupdate", "", 1200, |_, _| Err("command 'apt-get update' failed: exit code 100".to_owned()));
+        return c.spawn("aptupdate", "", 1200, |_, _| {
+            Err("command 'apt-get update' failed: exit code 100".to_owned())
+        });
     }
     let mut lines = vec!["starting apt-get update".to_owned()];
     lines.extend(sources.iter().map(|s| format!("Hit: {s}")));
@@ -178,7 +184,8 @@ fn execute(c: &mut Call<'_>) -> Answer {
     for (n, command) in commands.iter().enumerate() {
         if !["GET", "POST", "PUT", "DELETE"].contains(&get(command, "method").as_str()) {
             let why = format!("[{n}].method: value does not match the regex pattern");
-            let text = "commands is not a valid array of commands: 400 Parameter verification failed.";
+            let text =
+                "commands is not a valid array of commands: 400 Parameter verification failed.";
             return Err(fail(format!("{text}\n{why}")));
         }
     }
@@ -187,7 +194,10 @@ fn execute(c: &mut Call<'_>) -> Answer {
     for command in &commands {
         let path = format!("nodes/{node}/{}", get(command, "path"));
         let args = command.get("args").and_then(Value::as_object).cloned().unwrap_or_default();
-        let result = crate::api::perform(c.state, c.login, &get(command, "method"), &format!("/{path}"), args, c.now_ms);
+        let method = get(command, "method");
+        let full = format!("/{path}");
+        let request = Request { method: &method, path: &full, data: args, upload: None };
+        let result = perform(c.state, c.login, request, c.now_ms);
         rows.push(match result {
             Ok(reply) => json!({"status": 200, "data": reply.data}),
             Err(f) if f.status == 501 => json!({"status": 500, "message": format!("no handler for '{path}'\n")}),

@@ -79,19 +79,16 @@ fn backup(c: &mut Call<'_>) -> Answer {
         options.join(" ")
     )];
     let id = if given.len() == 1 { given.concat() } else { String::new() };
+    let mut locked = Vec::new();
     for vmid in &ids {
         if let Some(guest) = c.state.guests.get_mut(vmid).filter(|g| g.lock().is_none()) {
             guest.set_lock("backup", now);
+            locked.push(*vmid);
         }
     }
     let takes = EACH_MS * i64::try_from(ids.len().max(1)).unwrap_or(1);
-    let held = ids.clone();
-    c.start(
-        Plan::new(&node, "vzdump", &id, takes, move |state, end| {
-            run(state, &order, &ids, &held, end)
-        })
-        .log(&log),
-    )
+    let plan = Plan::new(&node, "vzdump", &id, takes, move |s, end| run(s, &order, &ids, end));
+    c.start(plan.log(&log).holding(locked))
 }
 
 struct Order {
@@ -103,27 +100,18 @@ struct Order {
     keep: Option<String>,
 }
 
-fn run(
-    state: &mut State,
-    order: &Order,
-    ids: &[u32],
-    held: &[u32],
-    end: i64,
-) -> Result<Vec<String>, String> {
+fn run(state: &mut State, order: &Order, ids: &[u32], end: i64) -> Result<Vec<String>, String> {
     let now = end.div_euclid(1000);
     let mut log = Vec::new();
     let mut failed = false;
-    for vmid in held {
-        if let Some(guest) = state.guests.get_mut(vmid).filter(|g| g.lock() == Some("backup")) {
-            guest.unlock();
-        }
-    }
     for vmid in ids {
         match one(state, order, *vmid, now) {
             Ok(lines) => log.extend(lines),
             Err(text) => {
                 failed = true;
                 log.push(format!("ERROR: Backup of VM {vmid} failed - {text}"));
+                let at = TimeZone::UTC.to_datetime(Timestamp::from_second(now).unwrap_or_default());
+                log.push(format!("INFO: Failed at {}", at.strftime("%Y-%m-%d %H:%M:%S")));
             }
         }
     }

@@ -312,7 +312,13 @@ impl Guest {
     /// Starts it: pending changes become the configuration.
     pub fn start(&mut self, now: i64, pid: u32) {
         self.apply_pending();
-        self.run = Some(Run { since: now, pid, paused: false, agent_stuck: false, config: self.config.clone() });
+        self.run = Some(Run {
+            since: now,
+            pid,
+            paused: false,
+            agent_stuck: false,
+            config: self.config.clone(),
+        });
     }
 
     /// Stops it: pending changes become the configuration.

@@ -29,8 +29,8 @@ pub struct Task {
     pub log: Vec<String>,
     /// What is done when it ends.
     work: Option<Work>,
-    /// A lock that it holds on a guest, given back when it ends or is stopped.
-    pub holds: Option<u32>,
+    /// Guests whose lock it holds; given back when it ends or is stopped.
+    pub holds: Vec<u32>,
 }
 
 impl std::fmt::Debug for Task {
@@ -83,8 +83,8 @@ pub struct Plan {
     pub node: String,
     /// How long it takes, milliseconds, before the pace is applied.
     pub takes_ms: i64,
-    /// A guest whose lock it gives back when it ends.
-    pub holds: Option<u32>,
+    /// Guests whose lock it gives back when it ends.
+    pub holds: Vec<u32>,
     /// Log lines written at once.
     pub log: Vec<String>,
     /// What is done at its end.
@@ -105,7 +105,7 @@ impl Plan {
             id: id.to_owned(),
             node: node.to_owned(),
             takes_ms,
-            holds: None,
+            holds: Vec::new(),
             log: Vec::new(),
             work: Box::new(work),
         }
@@ -117,11 +117,31 @@ impl Plan {
         self
     }
 
-    /// Gives a guest's lock back when it ends.
-    pub fn holding(mut self, vmid: u32) -> Self {
-        self.holds = Some(vmid);
+    /// Gives guests' locks back when it ends.
+    pub fn holding(mut self, vmids: impl IntoIterator<Item = u32>) -> Self {
+        self.holds.extend(vmids);
         self
     }
+}
+
+/// A task that is over.
+pub struct Past<'a> {
+    /// The node it ran on.
+    pub node: &'a str,
+    /// Its type.
+    pub kind: &'a str,
+    /// What it was about.
+    pub id: &'a str,
+    /// Who.
+    pub user: &'a str,
+    /// Start in Unix seconds.
+    pub start: i64,
+    /// How long it took.
+    pub seconds: i64,
+    /// Its exit status.
+    pub exit: &'a str,
+    /// Its log without the last line.
+    pub log: Vec<String>,
 }
 
 /// All tasks, oldest first.
@@ -147,34 +167,24 @@ impl Tasks {
         self.next_pid
     }
 
-    /// A task of the past.
-    pub fn past(
-        &mut self,
-        node: &str,
-        kind: &str,
-        id: &str,
-        user: &str,
-        start: i64,
-        seconds: i64,
-        exit: &str,
-        log: Vec<String>,
-    ) {
+    /// Adds a task of the past.
+    pub fn past(&mut self, past: Past<'_>) {
         let pid = self.pid();
-        let mut log = log;
-        log.push(last_line(exit));
+        let mut log = past.log;
+        log.push(last_line(past.exit));
         self.all.push(Task {
-            node: node.to_owned(),
+            node: past.node.to_owned(),
             pid,
             pstart: 60_000 + u64::from(pid) * 13,
-            start_ms: start * 1000,
-            end_ms: (start + seconds) * 1000,
-            kind: kind.to_owned(),
-            id: id.to_owned(),
-            user: user.to_owned(),
-            exit: Some(exit.to_owned()),
+            start_ms: past.start * 1000,
+            end_ms: (past.start + past.seconds) * 1000,
+            kind: past.kind.to_owned(),
+            id: past.id.to_owned(),
+            user: past.user.to_owned(),
+            exit: Some(past.exit.to_owned()),
             log,
             work: None,
-            holds: None,
+            holds: Vec::new(),
         });
     }
 
@@ -229,15 +239,21 @@ pub(crate) fn start(state: &mut State, user: &str, now_ms: i64, plan: Plan) -> S
     upid
 }
 
+fn unlock(state: &mut State, guests: &[u32]) {
+    for vmid in guests {
+        if let Some(guest) = state.guests.get_mut(vmid) {
+            guest.unlock();
+        }
+    }
+}
+
 /// Ends the task at this place: its work is done now.
 pub(crate) fn finish(state: &mut State, at: usize) {
     let Some(task) = state.tasks.all.get_mut(at) else { return };
-    let (work, end_ms, holds) = (task.work.take(), task.end_ms, task.holds.take());
+    let (work, end_ms, holds) = (task.work.take(), task.end_ms, std::mem::take(&mut task.holds));
     // Set before the work, which may look at the tasks.
     task.exit = Some("OK".to_owned());
-    if let Some(guest) = holds.and_then(|id| state.guests.get_mut(&id)) {
-        guest.unlock();
-    }
+    unlock(state, &holds);
     let result = work.map_or(Ok(Vec::new()), |w| w(state, end_ms));
     let Some(task) = state.tasks.all.get_mut(at) else { return };
     match result {
@@ -268,8 +284,6 @@ pub(crate) fn stop(state: &mut State, upid: &str, now_ms: i64) {
     task.exit = Some("unexpected status".to_owned());
     task.end_ms = now_ms;
     task.work = None;
-    let holds = task.holds.take();
-    if let Some(guest) = holds.and_then(|id| state.guests.get_mut(&id)) {
-        guest.unlock();
-    }
+    let holds = std::mem::take(&mut task.holds);
+    unlock(state, &holds);
 }

@@ -51,8 +51,10 @@ impl Client {
     /// Sends a request with these headers on a connection of its own.
     pub async fn send(&self, line: &str, headers: &[(String, String)], body: &[u8]) -> Answer {
         let tcp = TcpStream::connect(self.addr).await.unwrap();
-        let mut tls = self.tls.connect(ServerName::try_from("localhost").unwrap(), tcp).await.unwrap();
-        let mut head = format!("{line}\r\nHost: {}\r\nConnection: close\r\n", self.addr).into_bytes();
+        let mut tls =
+            self.tls.connect(ServerName::try_from("localhost").unwrap(), tcp).await.unwrap();
+        let mut head =
+            format!("{line}\r\nHost: {}\r\nConnection: close\r\n", self.addr).into_bytes();
         for (name, value) in headers {
             head.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
         }
@@ -67,7 +69,9 @@ impl Client {
 }
 
 fn parse(bytes: &[u8]) -> Answer {
-    let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else { return Answer::default() };
+    let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else {
+        return Answer::default();
+    };
     let latin1 = |b: &[u8]| b.iter().map(|&b| char::from(b)).collect::<String>();
     let head = latin1(&bytes[..end]);
     let mut lines = head.split("\r\n");
@@ -79,7 +83,7 @@ fn parse(bytes: &[u8]) -> Answer {
         .map(|(n, v)| (n.to_owned(), v.trim().to_owned()))
         .collect();
     let mut answer = Answer {
-        status: status.parse().unwrap(),
+        status: status.parse().unwrap_or(0),
         reason: reason.to_owned(),
         headers,
         body: bytes[end + 4..].to_vec(),
@@ -87,7 +91,9 @@ fn parse(bytes: &[u8]) -> Answer {
     let mut plain = Vec::new();
     match answer.header("content-encoding") {
         Some("gzip") => GzDecoder::new(answer.body.as_slice()).read_to_end(&mut plain).unwrap(),
-        Some("deflate") => ZlibDecoder::new(answer.body.as_slice()).read_to_end(&mut plain).unwrap(),
+        Some("deflate") => {
+            ZlibDecoder::new(answer.body.as_slice()).read_to_end(&mut plain).unwrap()
+        }
         _ => return answer,
     };
     answer.body = plain;

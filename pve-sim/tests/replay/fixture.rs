@@ -27,7 +27,15 @@ pub fn before(file: &str, state: &mut State, now: i64) {
                 v.name = v.name.replace("base-102-disk-1", "vm-102-disk-1");
             }
         }
-        "41-auth-permissions" => vm(state, 101, |g| g.config.set("name", "123")),
+        "41-auth-permissions" => {
+            vm(state, 101, |g| g.config.set("name", "123"));
+            state.tasks.all.retain(|t| t.user != "vmop@pve!op");
+            // The task that the auditor reads the log of.
+            for task in state.tasks.all.iter_mut().filter(|t| t.kind == "qmstart" && t.id == "103")
+            {
+                (task.pid, task.pstart, task.start_ms) = (0x1B4E, 0x38AE4, 0x6B0C_BC5A * 1000);
+            }
+        }
         "30-agent" => vm(state, 103, |g| {
             if let Some(agent) = g.agent.as_mut() {
                 agent.filesystems.clear();
@@ -39,6 +47,9 @@ pub fn before(file: &str, state: &mut State, now: i64) {
             }
         }
         _ => {}
+    }
+    if matches!(file, "12-writes-misc" | "13-apt-tasks") {
+        state.tasks.all.retain(|t| t.id != "9999");
     }
     if !matches!(file, "01-reads" | "13-apt-tasks") {
         // The backup and the network's objects came with the later recordings.
@@ -52,7 +63,7 @@ pub fn before(file: &str, state: &mut State, now: i64) {
             node.config.clear();
         }
         for id in [200, 201] {
-            if file < "12" || file > "13" {
+            if !("12".."14").contains(&file) {
                 vm(state, id, |g| {
                     g.config.remove("onboot");
                 });

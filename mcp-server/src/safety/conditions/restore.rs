@@ -107,7 +107,7 @@ pub fn companions(call: &Call<'_>) -> Option<Vec<String>> {
     let rules = match call.facts.ask(&["cluster", "ha", "rules"], Params::new()) {
         Ok(rules) => loose::rows(rules),
         // Releases before 9 have groups, and no rules.
-        Err(error) if error.message.contains("not implemented") => return Some(Vec::new()),
+        Err(error) if no_such_endpoint(&error) => return Some(Vec::new()),
         Err(_) => return None,
     };
     let mut others = Vec::new();
@@ -123,8 +123,13 @@ pub fn companions(call: &Call<'_>) -> Option<Vec<String>> {
     Some(others)
 }
 
+/// Whether the node does not have the endpoint at all.
+fn no_such_endpoint(error: &crate::Error) -> bool {
+    error.details.get("http_status").and_then(Value::as_u64) == Some(501)
+}
+
 /// The resources of an HA rule.
-fn members(rule: &Value) -> Vec<String> {
+pub fn members(rule: &Value) -> Vec<String> {
     match rule.get("resources") {
         Some(Value::Array(items)) => {
             items.iter().filter_map(|i| i.as_str().map(str::to_owned)).collect()

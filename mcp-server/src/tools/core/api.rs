@@ -2,14 +2,17 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::{
-    Code, Error, Result,
+    Result,
     pve::{ApiPath, Params},
     render::{Answer, Page, Table},
-    safety::{Facts, Method, Operation, classify as classify_call},
-    tools::Ctx,
+    safety::{Facts, Fresh, Method, Operation, classify as classify_call, explain},
+    tools::{
+        Ctx,
+        change::{AskedTask, Submitted},
+    },
 };
 
 /// A JSON object of parameters.
@@ -27,8 +30,10 @@ pub struct Classify {
 
 /// `pve_classify_operation`
 pub async fn classify(ctx: Ctx<'_>, args: Classify) -> Result<Answer> {
-    let _ = (ctx, args.method, args.path, args.params);
-    Err(Error::internal("not connected yet"))
+    let params = Value::Object(args.params.unwrap_or_default());
+    let state = Fresh(&ctx.app.pve);
+    let told = explain(&args.method, &args.path, &params, &ctx.app.config, &state).await;
+    Ok(Answer::new(told.to_json()))
 }
 
 /// Arguments of `pve_api_explore`.
@@ -129,22 +134,36 @@ pub struct Call {
     /// As /nodes/pve1/qemu/100/config.
     path: String,
     params: Option<Object>,
-    dry_run: Option<bool>,
-    /// The exact text that the refusal names.
-    confirm: Option<String>,
-    approval_code: Option<String>,
+    #[serde(flatten)]
+    asked: AskedTask,
 }
 
 /// `pve_api_call`
 pub async fn call(ctx: Ctx<'_>, args: Call) -> Result<Answer> {
-    let path = ApiPath::parse(&args.path)?;
-    if !args.method.eq_ignore_ascii_case("GET") {
-        let _ = (args.dry_run, args.confirm, args.approval_code);
-        return Err(Error::new(Code::ReadOnly, "this server is read-only"));
+    let operation = match read(&args) {
+        Ok(operation) => operation,
+        Err(error) => {
+            ctx.refused(&args.method, &args.path, &args.asked.asked(), &error);
+            return Err(error);
+        }
+    };
+    let path = operation.path.clone();
+    match ctx.run(operation, &args.asked).await? {
+        Submitted::DryRun(answer) => Ok(answer),
+        Submitted::Sent(mut sent) => {
+            let mut data = std::mem::take(&mut sent.data);
+            ctx.app.redactor().value(Some(&path), &mut data);
+            sent.answer.insert("data".into(), data);
+            let heading = format!("{} {path}", args.method.to_ascii_uppercase());
+            Ok(sent.into_answer(heading).untrusted(&["data"]))
+        }
     }
-    let params = Params::from_json(&Value::Object(args.params.unwrap_or_default()))?;
-    let data = ctx.read(&path, &params).await?;
-    let request = json!({"method": "GET", "path": path.as_str(), "params": params.to_json()});
-    Ok(Answer::new(json!({"status": "done", "class": "READ", "category": null, "request": request, "data": &*data}))
-        .untrusted(&["data"]))
+}
+
+/// The operation that a caller wrote.
+fn read(args: &Call) -> Result<Operation> {
+    let path = ApiPath::parse(&args.path)?;
+    let method = Method::read(&args.method)?;
+    let params = Params::from_json(&Value::Object(args.params.clone().unwrap_or_default()))?;
+    Ok(Operation { method, path, params })
 }

@@ -1,6 +1,7 @@
 //! The group `core`: always registered.
 
 mod api;
+mod audit;
 mod cluster;
 mod connection;
 mod estate;
@@ -12,7 +13,12 @@ mod tasks;
 
 use super::{args, registry::*};
 
-pub use self::{guest_views::real_snapshots, guests::title, tasks::wait as wait_for_task};
+pub use self::{
+    audit::{Undo, table as audit_table, undo},
+    guest_views::real_snapshots,
+    guests::title,
+    tasks::{epoch, wait as wait_for_task},
+};
 
 /// The tools of this group, in the order in which they are listed.
 pub(super) fn tools() -> Vec<Tool> {
@@ -79,6 +85,10 @@ pub(super) fn tools() -> Vec<Tool> {
             "API endpoints below a path, with methods and classes."),
         tool!(Core Read api::schema, api::Schema, "pve_api_schema", "API schema",
             "Parameters and privileges of one endpoint, as the node publishes them."),
+        tool!(Core Read audit::log, audit::Log, "pve_audit_log", "Audit log",
+            "What this server was asked to change: sent, refused, dry runs; newest first."),
+        tool!(Core Read audit::impact, audit::Impact, "pve_impact", "Impact",
+            "What hangs on a guest, node or storage: HA, replication, backup jobs, clones, rights, snapshots."),
         tool!(Core ByMode api::call, api::Call, "pve_api_call", "API call",
             "Any API endpoint, where no other tool fits; changes only in write mode, through every check.", destructive),
     ]

@@ -95,6 +95,8 @@ pub(super) fn tools() -> Vec<Tool> {
             "Makes or updates a job that replicates a guest's disks to another node.", idempotent),
         tool!(Guests Write ha::delete_replication, ha::DeleteReplication, "pve_replication_delete", "Delete replication",
             "Deletes a replication job, and the replica unless `keep`.", destructive, idempotent),
+        tool!(Guests Write crate::tools::core::undo, crate::tools::core::Undo, "pve_undo", "Undo",
+            "Puts back the state that an earlier change of this server replaced, by its audit id.", destructive),
         tool!(Guests Write task_stop::stop, task_stop::Stop, "pve_task_stop", "Stop task",
             "Stops a running task, which can leave locks and half-done work.", destructive, idempotent),
     ]

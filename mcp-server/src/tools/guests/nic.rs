@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{config::change, disk::word};
 use crate::{
@@ -349,6 +349,8 @@ pub fn new_nics(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn wanted(value: Value) -> Wanted {
