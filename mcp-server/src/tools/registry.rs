@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use super::{Ctx, core, guests};
+use super::{Ctx, access, core, guests, network, node};
 use crate::{
     Result,
     config::{Config, Mode},
@@ -222,6 +222,9 @@ pub fn all() -> &'static [Tool] {
         let mut tools = Vec::new();
         tools.extend(core::tools());
         tools.extend(guests::tools());
+        tools.extend(network::tools());
+        tools.extend(node::tools());
+        tools.extend(access::tools());
         tools
     })
 }
