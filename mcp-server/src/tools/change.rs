@@ -64,7 +64,7 @@ pub enum Submitted {
     /// Nothing was sent: what would be.
     DryRun(Answer),
     /// It was sent, and Proxmox took it.
-    Sent(Sent),
+    Sent(Box<Sent>),
 }
 
 /// A change that Proxmox took.
@@ -211,7 +211,7 @@ impl Ctx<'_> {
         if sent.upid().is_none() {
             self.keep(&mut sent).await;
         }
-        Ok(Submitted::Sent(sent))
+        Ok(Submitted::Sent(Box::new(sent)))
     }
 
     /// What a change replaces, read right before it is sent.
@@ -244,7 +244,7 @@ impl Ctx<'_> {
         let data = self.read(&operation.path, &operation.params).await?;
         let mut data = (*data).clone();
         self.hide(&mut data);
-        Ok(Submitted::Sent(Sent { answer, data, trail: None, replaced: None }))
+        Ok(Submitted::Sent(Box::new(Sent { answer, data, trail: None, replaced: None })))
     }
 
     /// Waits for the task of a change that was sent. A failed task is an error
@@ -321,7 +321,10 @@ impl Ctx<'_> {
     /// As [`Ctx::submit`] and [`Ctx::finish`].
     pub async fn run(self, operation: Operation, asked: &AskedTask) -> Result<Submitted> {
         match self.submit(operation, &asked.asked()).await? {
-            Submitted::Sent(sent) => self.finish(sent, asked.patience()).await.map(Submitted::Sent),
+            Submitted::Sent(sent) => {
+                let sent = self.finish(*sent, asked.patience()).await?;
+                Ok(Submitted::Sent(Box::new(sent)))
+            },
             dry => Ok(dry),
         }
     }
