@@ -104,6 +104,74 @@ codes! {
     Cancelled = "cancelled",
 }
 
+impl Code {
+    /// What to do next where the place that raised the error knows nothing closer.
+    #[must_use]
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Code::InvalidArgument => "correct the argument; the tool's schema says what it takes",
+            Code::NotFound => "list what there is first; what the token cannot see looks the same",
+            Code::Unauthorized => "check token id and secret; `proxmox-mcp check` goes through it",
+            Code::Forbidden => "pve_whoami shows what the token may do; its owner can grant more",
+            Code::TlsUntrusted | Code::TlsPinMismatch => {
+                "`proxmox-mcp fingerprint` shows the node's certificate; compare it on the node before you trust it"
+            }
+            Code::Unreachable => {
+                "check host, port, network and firewall; `proxmox-mcp check` goes through it"
+            }
+            Code::Timeout => "try again, ask for less, or set PROXMOX_TIMEOUT higher",
+            Code::ProxyFailed => "pve_cluster_status shows which node is down or cut off",
+            Code::BadAnswer => "check that host and port are those of a Proxmox VE node",
+            Code::ApiError => {
+                "the message is Proxmox's own; pve_api_schema shows what the call takes"
+            }
+            Code::TaskFailed => "pve_task_log has the whole log of the task",
+            Code::GuestMoved => "look the guest up again and repeat the call",
+            Code::DigestChanged => "read the object again and look at what changed",
+            Code::AgentUnavailable => {
+                "install and start qemu-guest-agent in the guest, and set `agent: 1`"
+            }
+            Code::UploadRefused => "put the file into PROXMOX_UPLOAD_DIR",
+            Code::SshFailed => "`proxmox-mcp check` goes through the steps of the connection",
+            Code::GuardRefused => {
+                "the node's own policy decides; its owner can change it on the node"
+            }
+            Code::Internal => "this is a fault of proxmox-mcp; please report it with the log",
+            Code::PathRefused => {
+                "give the path as `/nodes/{node}/…`, without a query, a fragment or empty parts"
+            }
+            Code::EndpointRefused => {
+                "this endpoint is never sent; take the tool that fits, or do it by hand"
+            }
+            Code::TargetRefused => "name an address outside the node and its link",
+            Code::ReadOnly => "its owner sets PROXMOX_MODE=write to allow changes",
+            Code::SelfLockout => "this is never done from here: a person has to do it on the node",
+            Code::VmidDenied => {
+                "PROXMOX_ALLOWED_VMIDS and PROXMOX_DENIED_VMIDS say which guests may be changed"
+            }
+            Code::FlagDisabled => "only the owner of this server switches the flag on",
+            Code::NodeDenied => "PROXMOX_ALLOWED_NODES says which nodes may be changed",
+            Code::Protected => "it was protected on purpose: ask its owner first",
+            Code::Locked => "wait for the operation that holds it; pve_list_tasks shows which",
+            Code::Conflict => "look at the object's present state and decide anew",
+            Code::ConfirmRequired => {
+                "repeat the call with `confirm` set to the text that the error names"
+            }
+            Code::ApprovalRequired => "a person has to approve it; never do that for them",
+            Code::ApprovalDeclined => "do not ask again unless the person says so",
+            Code::ApprovalExpired => "ask for approval anew",
+            Code::AuditUnavailable => {
+                "make the audit log writable: `proxmox-mcp config` says where it is"
+            }
+            Code::OutcomeUnknown => {
+                "look at the object and its newest tasks before anything is repeated"
+            }
+            Code::Config => "`proxmox-mcp config` shows every value and where it came from",
+            Code::Cancelled => "nothing more is waited for; a task that was started goes on",
+        }
+    }
+}
+
 impl Serialize for Code {
     fn serialize<S: serde::Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
         s.serialize_str(self.as_str())
@@ -117,16 +185,16 @@ pub struct Error {
     pub code: Code,
     /// The cause in plain words, without a trailing full stop.
     pub message: String,
-    /// What to do next; may be empty.
+    /// What to do next; where it is empty, that of the code holds ([`Error::advice`]).
     pub hint: String,
     /// Further fields of `error`, such as `flag`, `confirm` or `privilege`.
-    pub details: Map<String, Value>,
+    pub details: Box<Map<String, Value>>,
 }
 
 impl Error {
     /// An error with code and cause.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: String::new(), details: Map::new() }
+        Self { code, message: message.into(), hint: String::new(), details: Box::default() }
     }
 
     /// Adds what to do next.
@@ -141,6 +209,12 @@ impl Error {
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.details.insert(key.to_owned(), value.into());
         self
+    }
+
+    /// What to do next, never empty.
+    #[must_use]
+    pub fn advice(&self) -> &str {
+        if self.hint.is_empty() { self.code.hint() } else { &self.hint }
     }
 
     /// Shorthand for a bad argument.
@@ -159,22 +233,39 @@ impl Error {
         let mut inner = Map::new();
         inner.insert("code".into(), self.code.as_str().into());
         inner.insert("message".into(), self.message.clone().into());
-        if !self.hint.is_empty() {
-            inner.insert("hint".into(), self.hint.clone().into());
-        }
-        inner.extend(self.details.clone());
+        inner.insert("hint".into(), self.advice().into());
+        inner.extend(self.details.iter().map(|(k, v)| (k.clone(), v.clone())));
         json!({ "error": inner })
     }
 }
 
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}.", self.code.as_str(), self.message.trim_end_matches('.'))?;
-        if self.hint.is_empty() {
-            return Ok(());
-        }
-        write!(f, " {}.", self.hint.trim_end_matches('.'))
+        // A sentence keeps the end that it has; what ends in a quoted `..` does not lose it.
+        let stop = |text: &str| if text.ends_with(['.', '?', '!']) { "" } else { "." };
+        let (message, advice) = (&self.message, self.advice());
+        let code = self.code.as_str();
+        write!(f, "{code}: {message}{} {advice}{}", stop(message), stop(advice))
     }
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_says_what_to_do_next() {
+        for code in Code::ALL {
+            let error = Error::new(*code, "it went wrong");
+            let text = error.to_string();
+            assert!(code.hint().len() > 20 && !code.hint().ends_with('.'), "{text}");
+            assert_eq!(text, format!("{}: it went wrong. {}.", code.as_str(), code.hint()));
+            assert_eq!(error.to_json()["error"]["hint"], code.hint());
+        }
+        let own = Error::argument("is it?").hint("do this.");
+        assert_eq!(own.to_string(), "invalid_argument: is it? do this.");
+        assert_eq!(own.to_json()["error"]["hint"], "do this.");
+    }
+}

@@ -1,2 +1,5 @@
-//! Placeholder while the workspace is laid.
-fn main() {}
+//! The program: everything is in the library's `cli`.
+
+fn main() -> std::process::ExitCode {
+    proxmox_mcp::cli::main()
+}

@@ -9,8 +9,31 @@ use crate::{
     safety::{Class, Flags},
 };
 
+mod dirs;
+mod env_file;
+mod files;
+mod host;
+mod load;
+mod parse;
+mod pin;
+mod sources;
+mod table;
+mod template;
+mod token;
+mod vars;
 mod vmid_set;
 
+#[cfg(test)]
+mod tests;
+
+pub use dirs::{CONFIG_DIR, System, directories};
+pub(crate) use host::same_host;
+pub use load::{Loaded, load};
+pub(crate) use parse::node_addresses;
+pub use sources::{Origin, Sources, Warning};
+pub use table::VARIABLES;
+pub use template::{critical_file, env_file, reference};
+pub use vars::{Section, Variable, nearest_variable, variable};
 pub use vmid_set::VmidSet;
 
 /// The whole configuration (variables of `docs/configuration.md`).
@@ -184,4 +207,57 @@ pub struct Http {
     pub allowed_hosts: Vec<String>,
     /// Accepted Origin headers.
     pub allowed_origins: Vec<String>,
+}
+
+impl Ssh {
+    /// Whether the way to pve-guard was set up: a key and a pinned host key are there.
+    #[must_use]
+    pub fn is_set_up(&self) -> bool {
+        self.key.is_file() && (self.host_key.is_some() || !self.nodes.is_empty())
+    }
+}
+
+impl Config {
+    /// Every default, with nothing to connect to: what holds when no variable is set.
+    #[must_use]
+    pub fn minimal(dirs: Dirs) -> Self {
+        Self {
+            hosts: Vec::new(),
+            token: None,
+            tls: Tls::default(),
+            mode: Mode::ReadOnly,
+            exec: false,
+            toolsets: None,
+            deferred_tools: false,
+            allowed_vmids: None,
+            denied_vmids: VmidSet::default(),
+            read_allowed_only: false,
+            self_vmids: VmidSet::default(),
+            allowed_nodes: None,
+            extra_protected: Vec::new(),
+            flags: Flags::default(),
+            critical_file: dirs.config.join("critical.env"),
+            critical_sha256: None,
+            approval: Approval::Auto,
+            approval_scope: Class::Critical,
+            ssh: Ssh {
+                user: "proxmox-mcp".to_owned(),
+                port: 22,
+                key: dirs.config.join("ssh/id_ed25519"),
+                host_key: None,
+                allowed_ip: None,
+                nodes: Vec::new(),
+            },
+            exec_timeout: Duration::from_secs(60),
+            exec_max_output: 64 * 1024,
+            audit: Audit { enabled: true, path: dirs.state.join("audit.jsonl"), reads: false },
+            timeout: Duration::from_secs(15),
+            max_retries: 2,
+            cache_ttl: Duration::from_secs(5),
+            upload_dir: None,
+            http: Http::default(),
+            log_level: tracing::Level::INFO,
+            dirs,
+        }
+    }
 }

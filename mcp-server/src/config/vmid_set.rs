@@ -13,7 +13,7 @@ impl VmidSet {
     /// `config` for anything else, also for an empty member or a range that runs backwards.
     pub fn parse(text: &str) -> Result<Self> {
         let mut ranges = Vec::new();
-        for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        for part in text.split(',').map(str::trim) {
             let (from, to) = part.split_once('-').unwrap_or((part, part));
             let bad = || {
                 Error::new(crate::Code::Config, format!("{part:?} is not a VMID or range"))
@@ -41,6 +41,11 @@ impl VmidSet {
     #[must_use]
     pub fn contains(&self, vmid: Vmid) -> bool {
         self.0.iter().any(|(from, to)| (*from..=*to).contains(&vmid.get()))
+    }
+
+    /// The ids of the set from one on, in order.
+    pub fn at_least(&self, from: u32) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().flat_map(move |(low, high)| (*low).max(from)..=*high)
     }
 
     /// Whether nothing is in the set.

@@ -110,3 +110,31 @@ impl<'de> Deserialize<'de> for NodeName {
         Self::parse(&text).map_err(|e| serde::de::Error::custom(e.message))
     }
 }
+
+impl schemars::JsonSchema for Vmid {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Vmid".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "integer", "minimum": Vmid::MIN, "maximum": Vmid::MAX})
+    }
+}
+
+impl schemars::JsonSchema for NodeName {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "NodeName".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string"})
+    }
+}

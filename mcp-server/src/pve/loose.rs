@@ -42,7 +42,13 @@ pub fn uint(object: &Value, key: &str) -> Option<u64> {
 /// A number, from a number or its text.
 #[must_use]
 pub fn float(object: &Value, key: &str) -> Option<f64> {
-    match some(object, key)? {
+    as_float(some(object, key)?)
+}
+
+/// A number from a bare value.
+#[must_use]
+pub fn as_float(value: &Value) -> Option<f64> {
+    match value {
         Value::Number(n) => n.as_f64(),
         Value::String(s) => s.trim().parse().ok().filter(|f: &f64| f.is_finite()),
         _ => None,

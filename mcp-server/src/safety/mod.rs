@@ -1,10 +1,45 @@
 //! What stands between a caller and the estate: classification, gate, approval, audit.
 
+pub mod api;
+pub mod approval;
+pub mod audit;
+pub mod binding;
+pub mod class;
+pub mod conditions;
+pub mod facts;
+pub mod files;
 pub mod flags;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod gate;
+pub mod guests;
+pub mod impact;
+pub mod judge;
+pub mod live;
+pub mod lockout;
+pub mod nodes;
+pub mod normal;
+#[cfg(test)]
+mod property_tests;
+pub mod propstring;
+pub mod redact;
+pub mod rules;
+pub mod shown;
+#[cfg(test)]
+mod testing;
+pub mod undo;
+pub mod volume;
 
+pub use class::{Classification, classify};
+pub use facts::{Facts, Fresh, Nobody, State};
 pub use flags::{Flag, Flags};
+pub use gate::{Caller, Gate, Outcome, Pending, Permit, Plan, Said, Trail};
+pub use judge::{Explanation, Judgement, explain};
 
-use crate::pve::{ApiPath, Params};
+use crate::{
+    Error, Result,
+    pve::{ApiPath, Params},
+};
 
 /// What a request can do to the estate, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +81,26 @@ pub enum Method {
 }
 
 impl Method {
+    /// Every method.
+    pub const ALL: [Method; 4] = [Method::Get, Method::Post, Method::Put, Method::Delete];
+
+    /// Reads a method's name, in any case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Method> {
+        Method::ALL.into_iter().find(|m| text.eq_ignore_ascii_case(m.as_str()))
+    }
+
+    /// As [`Method::parse`], for an argument of a tool.
+    ///
+    /// # Errors
+    /// `invalid_argument` for everything but GET, POST, PUT and DELETE.
+    pub fn read(text: &str) -> Result<Method> {
+        Method::parse(text).ok_or_else(|| {
+            let shown: String = text.chars().take(20).collect();
+            Error::argument(format!("{shown:?} is not a method of the Proxmox API"))
+                .hint("GET, POST, PUT and DELETE are spoken, and nothing stands for another")
+        })
+    }
     /// The method's name in upper case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -67,18 +122,4 @@ pub struct Operation {
     pub path: ApiPath,
     /// Parameters.
     pub params: Params,
-}
-
-/// Leave to send one operation once. Only the gate makes one.
-#[derive(Debug)]
-pub struct Permit {
-    operation: Operation,
-}
-
-impl Permit {
-    /// What may be sent.
-    #[must_use]
-    pub fn operation(&self) -> &Operation {
-        &self.operation
-    }
 }

@@ -1,0 +1,684 @@
+//! The gate: every change passes here, in the order of the checks, or is refused.
+//!
+//! A [`Permit`] is made here and nowhere else, and the sender takes nothing but
+//! a permit for a change, so a tool cannot send by itself:
+//!
+//! ```compile_fail
+//! use proxmox_mcp::safety::{Operation, Permit};
+//!
+//! fn a_tool_that_sends_by_itself(operation: Operation) -> Permit {
+//!     Permit { operation }
+//! }
+//! ```
+//!
+//! The way of a change through it:
+//!
+//! 1. [`Gate::check`] with the operation and the [`Caller`]; `state` is
+//!    [`super::Fresh`] over the client, so that nothing is decided on kept answers.
+//! 2. [`Outcome::Ask`]: the session shows [`Pending::text`]; what the person
+//!    said goes to [`Gate::answer`], which judges anew and makes the permit.
+//! 3. The permit goes to the sender, and its outcome with [`Permit::trail`] to [`Gate::sent`].
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{
+    Class, Facts, Operation, State,
+    approval::{Approvals, Outside},
+    audit::{Audit, Entry, Step},
+    binding::{bound, call_of, needs_approval},
+    impact,
+    judge::{Judgement, judge},
+    live,
+    redact::Redactor,
+    shown::quoted,
+};
+use crate::{
+    Code, Error, Result,
+    config::{Approval, Config},
+    pve::Params,
+};
+
+/// Leave to send one operation once. Only the gate makes one.
+#[derive(Debug)]
+pub struct Permit {
+    operation: Operation,
+    trail: Trail,
+}
+
+impl Permit {
+    /// What may be sent: the parameters are those that were judged.
+    #[must_use]
+    pub fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    /// What the record of the outcome hangs on.
+    #[must_use]
+    pub fn trail(&self) -> Trail {
+        self.trail.clone()
+    }
+}
+
+/// Who wants a change, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Caller<'a> {
+    /// Only show what would be sent.
+    pub dry_run: bool,
+    /// The exact text of a CRITICAL change.
+    pub confirm: Option<&'a str>,
+    /// A one-time code.
+    pub approval_code: Option<&'a str>,
+    /// The tool.
+    pub tool: &'a str,
+    /// The client.
+    pub client: &'a str,
+    /// Whether the client shows forms to a person.
+    pub can_ask: bool,
+    /// Whether this call brings the answer to a form that was shown before.
+    pub answering: bool,
+}
+
+/// What the gate makes of an operation.
+#[derive(Debug)]
+pub enum Outcome {
+    /// A read: it goes without a permit.
+    Read(Operation),
+    /// Nothing is sent: what would be.
+    DryRun(Box<Plan>),
+    /// A person has to answer a form first: [`Gate::answer`].
+    Ask(Box<Pending>),
+    /// It may be sent.
+    Permit(Box<Permit>),
+}
+
+/// What would be sent, and what it would do.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The class, as text.
+    pub class: &'static str,
+    /// The first category.
+    pub category: Option<&'static str>,
+    /// The whole plan: class, category, categories, flags, confirm, request,
+    /// reasons, guests, state, impact, undo, needs_approval.
+    pub json: Value,
+}
+
+/// A change that waits for a person.
+#[derive(Debug)]
+pub struct Pending {
+    /// The whole form in plain words.
+    pub text: String,
+    /// What a yes holds for, in hexadecimal.
+    pub digest: String,
+    operation: Operation,
+    trail: Trail,
+}
+
+/// What a person said to a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// Yes, to exactly this.
+    Yes,
+    /// No.
+    No,
+    /// The form was closed, or the client went away.
+    Cancelled,
+    /// Too late, or for something else.
+    Expired,
+    /// The client shows no forms after all.
+    Unable,
+}
+
+/// What the records of one call have in common.
+#[derive(Debug, Clone)]
+pub struct Trail {
+    /// The number of the record that says `sending`: the id by which the change
+    /// is undone. 0 before it, and where no log is kept.
+    pub id: u64,
+    /// Class, as answers tell it.
+    pub class: &'static str,
+    /// The first category.
+    pub category: Option<&'static str>,
+    /// Method, path and masked parameters, as answers tell them.
+    pub request: Value,
+    entry: Entry,
+    started: Instant,
+}
+
+/// The gate of one server.
+#[derive(Debug)]
+pub struct Gate {
+    config: Config,
+    approvals: Approvals,
+    audit: Audit,
+    redactor: Redactor,
+}
+
+impl Gate {
+    /// For a configuration.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        Self {
+            approvals: Approvals::new(&config.dirs.state),
+            audit: Audit::open(&config.audit),
+            redactor: Redactor::new(config),
+            config: config.clone(),
+        }
+    }
+
+    /// The audit log.
+    #[must_use]
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// The memory of approvals, for `approve`.
+    #[must_use]
+    pub fn approvals(&self) -> &Approvals {
+        &self.approvals
+    }
+
+    /// Runs the checks in order. `state` is asked anew for every call.
+    ///
+    /// # Errors
+    /// The refusal of the first check that refuses; it is recorded.
+    pub async fn check(
+        &self,
+        op: Operation,
+        caller: &Caller<'_>,
+        state: &impl State,
+    ) -> Result<Outcome> {
+        let judged = self.judge(&op, state).await;
+        let mut trail = self.trail(&op, &judged.judgement, caller);
+        let decided = self.decide(op, &judged, caller, &mut trail);
+        if let Err(error) = &decided {
+            self.record_refusal(&trail, error);
+        }
+        decided
+    }
+
+    async fn judge(&self, op: &Operation, state: &impl State) -> Judged {
+        let mut facts = Facts::default();
+        facts
+            .settle(state, |facts| {
+                let judgement = judge(op, &self.config, facts);
+                let params = judgement.class.params.clone().unwrap_or_default();
+                let call = call_of(op, &params, facts);
+                // Nothing more is asked for what is refused, or is only read.
+                if judgement.refusal.is_some() || judgement.class.class == Class::Read {
+                    return Judged { judgement, ..Judged::default() };
+                }
+                Judged {
+                    live: call.as_ref().map_or(Ok(()), live::check),
+                    state: call.as_ref().and_then(live::describe),
+                    impact: call
+                        .as_ref()
+                        .filter(|_| judgement.class.class > Class::Write)
+                        .map(impact::lines)
+                        .unwrap_or_default(),
+                    bound: bound(op, &judgement, call.as_ref(), &self.config),
+                    judgement,
+                }
+            })
+            .await
+    }
+
+    fn decide(
+        &self,
+        op: Operation,
+        judged: &Judged,
+        caller: &Caller<'_>,
+        trail: &mut Trail,
+    ) -> Result<Outcome> {
+        let judgement = &judged.judgement;
+        if let Some(refusal) = &judgement.refusal {
+            return Err(refusal.clone());
+        }
+        let params = judgement.class.params.clone()?;
+        let operation = Operation { params, ..op };
+        if judgement.class.class == Class::Read {
+            return Ok(Outcome::Read(operation));
+        }
+        judged.live.clone()?;
+        if caller.dry_run {
+            self.audit.record(&trail.entry(Step::DryRun))?;
+            return Ok(Outcome::DryRun(Box::new(self.plan(&operation, judged))));
+        }
+        if let Some(text) = judgement.confirm(&operation.path)
+            && caller.confirm != Some(text)
+        {
+            let given =
+                if caller.confirm.is_some() { "is not the exact text" } else { "is missing" };
+            return Err(Error::new(
+                Code::ConfirmRequired,
+                format!("this is {}, and confirm {given}", describe(judgement)),
+            )
+            .hint(format!("after the person has agreed, call again with confirm set to {text}"))
+            .with("confirm", text)
+            .with("class", judgement.class.class_text())
+            .with("category", judgement.class.category().map(|f| f.category()))
+            .with("plan", self.plan(&operation, judged).json));
+        }
+        self.approve(operation, judged, caller, trail)
+    }
+
+    /// Check 12: a person, a code, or nobody.
+    fn approve(
+        &self,
+        operation: Operation,
+        judged: &Judged,
+        caller: &Caller<'_>,
+        trail: &mut Trail,
+    ) -> Result<Outcome> {
+        let mode = self.config.approval;
+        if mode == Approval::Confirm || !needs_approval(&judged.judgement, &self.config) {
+            trail.approval("confirm", None);
+            return self.permit(operation, trail.clone());
+        }
+        let person = mode == Approval::Human || judged.judgement.class.may_cut_access;
+        let digest = self.approvals.fresh(&judged.bound)?;
+        if mode == Approval::Code && !person {
+            return self.by_code(operation, judged, caller, trail, &digest);
+        }
+        if !caller.can_ask && !person {
+            trail.approval("confirm", None);
+            return self.permit(operation, trail.clone());
+        }
+        match self.approvals.outside(&digest)? {
+            Outside::Yes(decision) => {
+                self.approvals.claim(&digest)?;
+                self.approvals.forget(&digest);
+                trail.approval("approve", Some(&decision.by));
+                self.permit(operation, trail.clone())
+            }
+            Outside::No => {
+                self.approvals.forget(&digest);
+                Err(declined("a person said no"))
+            }
+            Outside::Waiting(request) if !caller.can_ask => Err(waits(&request.id, &request.text)),
+            Outside::Unasked if !caller.can_ask => {
+                let text = self.form(&operation, judged, caller);
+                let request = self.approvals.wait(&digest, &text, caller.client)?;
+                Err(waits(&request.id, &text))
+            }
+            Outside::Waiting(_) | Outside::Unasked => {
+                if !caller.answering {
+                    self.approvals.count()?;
+                }
+                let text = self.form(&operation, judged, caller);
+                self.audit.record(&trail.entry(Step::Asked))?;
+                Ok(Outcome::Ask(Box::new(Pending {
+                    text,
+                    digest,
+                    operation,
+                    trail: trail.clone(),
+                })))
+            }
+        }
+    }
+
+    fn by_code(
+        &self,
+        operation: Operation,
+        judged: &Judged,
+        caller: &Caller<'_>,
+        trail: &mut Trail,
+        digest: &str,
+    ) -> Result<Outcome> {
+        if let Some(code) = caller.approval_code {
+            self.approvals.redeem(code, digest)?;
+            self.approvals.claim(digest)?;
+            trail.approval("code", None);
+            return self.permit(operation, trail.clone());
+        }
+        let code = self.approvals.issue(digest)?;
+        let summary = self.form(&operation, judged, caller);
+        Err(Error::new(
+            Code::ApprovalRequired,
+            "the same call with this one-time code runs it within 10 minutes",
+        )
+        .hint("show the summary to the person and send the code only when they agree; since you can repeat the code yourself, this is no check by a person")
+        .with("approval_code", code)
+        .with("expires_s", super::approval::HOLDS.as_secs())
+        .with("summary", summary)
+        .with("plan", self.plan(&operation, judged).json))
+    }
+
+    /// Takes what a person said to a form. The request and the object are judged
+    /// anew, and a yes to something else is no yes.
+    ///
+    /// # Errors
+    /// `approval_declined`, `approval_expired`, and everything that a check refuses now.
+    pub async fn answer(&self, pending: Pending, said: Said, state: &impl State) -> Result<Permit> {
+        let Pending { digest, operation, mut trail, .. } = pending;
+        let permitted = self.answered(&digest, operation, said, &mut trail, state).await;
+        if let Err(error) = &permitted {
+            self.record_refusal(&trail, error);
+        }
+        permitted
+    }
+
+    async fn answered(
+        &self,
+        digest: &str,
+        operation: Operation,
+        said: Said,
+        trail: &mut Trail,
+        state: &impl State,
+    ) -> Result<Permit> {
+        if matches!(said, Said::No | Said::Cancelled) {
+            // What was declined cannot be accepted by an answer that comes later.
+            self.approvals.claim(digest)?;
+        }
+        match said {
+            Said::Yes => {}
+            Said::No => return Err(declined("the person said no")),
+            Said::Cancelled => return Err(declined("the form was closed without an answer")),
+            Said::Expired => {
+                return Err(expired("the answer came too late, or was for something else"));
+            }
+            Said::Unable => {
+                return Err(Error::new(Code::ApprovalRequired, "the client did not show the form")
+                    .hint("PROXMOX_APPROVAL=human lets a person agree with proxmox-mcp approve"));
+            }
+        }
+        let judged = self.judge(&operation, state).await;
+        if let Some(refusal) = judged.judgement.refusal {
+            return Err(refusal);
+        }
+        judged.live?;
+        if self.approvals.fresh(&judged.bound)? != digest {
+            return Err(expired("the object has changed since it was shown, or the yes was used"));
+        }
+        self.approvals.claim(digest)?;
+        trail.approval("form", None);
+        match self.permit(operation, trail.clone())? {
+            Outcome::Permit(permit) => Ok(*permit),
+            _ => Err(Error::internal("a permit was not made")),
+        }
+    }
+
+    /// Check 13: the record is on disk before the permit is out.
+    fn permit(&self, operation: Operation, mut trail: Trail) -> Result<Outcome> {
+        trail.id = self.audit.record(&trail.entry(Step::Sending))?;
+        Ok(Outcome::Permit(Box::new(Permit { operation, trail })))
+    }
+
+    /// Records what became of a change that was sent.
+    ///
+    /// # Errors
+    /// `audit_unavailable`: the change was made all the same, and the caller is told so.
+    pub fn sent(&self, trail: &Trail, result: &Result<Value>) -> Result<()> {
+        let mut entry = match result {
+            Ok(data) => {
+                let upid = data.as_str().filter(|t| t.starts_with("UPID:")).map(str::to_owned);
+                Entry { upid, ..trail.entry(Step::Sent) }
+            }
+            Err(error) if error.code == Code::OutcomeUnknown => {
+                self.with_error(trail.entry(Step::Unknown), error)
+            }
+            Err(error) => self.with_error(trail.entry(Step::Failed), error),
+        };
+        entry.of = (trail.id > 0).then_some(trail.id);
+        self.audit.record(&entry).map(|_| ())
+    }
+
+    /// Records a later step of a change: how its task ended, or that nobody waits any more.
+    ///
+    /// # Errors
+    /// `audit_unavailable`.
+    pub fn later(&self, trail: &Trail, step: Step, upid: &str, reason: Option<&str>) -> Result<()> {
+        let entry = Entry {
+            upid: Some(upid.to_owned()),
+            reason: reason.map(|r| self.redactor.text(r).unwrap_or_else(|| r.to_owned())),
+            of: (trail.id > 0).then_some(trail.id),
+            ..trail.entry(step)
+        };
+        self.audit.record(&entry).map(|_| ())
+    }
+
+    /// Records an operation that did not come as far as the checks: a path,
+    /// method or parameters that could not be read. Failing to is no further error.
+    pub fn refused(&self, method: &str, path: &str, caller: &Caller<'_>, error: &Error) {
+        let entry =
+            Entry { method: Some(quoted(method)), path: Some(quoted(path)), ..entry_of(caller) };
+        self.refuse(entry, error);
+    }
+
+    /// Records a read that succeeded, where reads are recorded.
+    pub fn read(&self, op: &Operation, caller: &Caller<'_>, took: Duration) {
+        if !self.config.audit.reads {
+            return;
+        }
+        let entry = Entry {
+            class: Some(Class::Read.as_str().to_owned()),
+            method: Some(op.method.as_str().to_owned()),
+            path: Some(op.path.to_string()),
+            params: self.masked(op, &op.params),
+            duration_ms: Some(millis(took)),
+            ..entry_of(caller)
+        };
+        if let Err(error) = self.audit.record(&Entry { outcome: Step::Read, ..entry }) {
+            tracing::warn!(%error, "a read was not recorded");
+        }
+    }
+
+    fn record_refusal(&self, trail: &Trail, error: &Error) {
+        self.refuse(trail.entry(Step::Refused), error);
+    }
+
+    fn refuse(&self, entry: Entry, error: &Error) {
+        let step = if error.code == Code::ApprovalRequired { Step::Asked } else { Step::Refused };
+        let entry = self.with_error(Entry { outcome: step, ..entry }, error);
+        if let Err(error) = self.audit.record(&entry) {
+            tracing::warn!(%error, "a refusal was not recorded");
+        }
+    }
+
+    fn with_error(&self, entry: Entry, error: &Error) -> Entry {
+        let mut error = error.clone();
+        self.redactor.error(&mut error);
+        Entry { code: Some(error.code.as_str().to_owned()), reason: Some(error.message), ..entry }
+    }
+
+    /// Parameters as they may be shown and recorded.
+    fn masked(&self, op: &Operation, params: &Params) -> Value {
+        let mut value = params.to_json();
+        self.redactor.value(Some(&op.path), &mut value);
+        value
+    }
+
+    fn trail(&self, op: &Operation, judgement: &Judgement, caller: &Caller<'_>) -> Trail {
+        let class = &judgement.class;
+        let params = self.masked(op, class.params.as_ref().unwrap_or(&op.params));
+        let category = class.category().map(|f| f.category());
+        let entry = Entry {
+            class: Some(class.class_text().to_owned()),
+            category: category.map(str::to_owned),
+            method: Some(op.method.as_str().to_owned()),
+            path: Some(op.path.to_string()),
+            params: params.clone(),
+            vmids: judgement.touched.vmids.iter().map(|v| v.get()).collect(),
+            ..entry_of(caller)
+        };
+        Trail {
+            id: 0,
+            class: class.class_text(),
+            category,
+            request: json!({"method": op.method.as_str(), "path": op.path.as_str(), "params": params}),
+            entry,
+            started: Instant::now(),
+        }
+    }
+
+    /// What would be sent, and what it would do.
+    fn plan(&self, op: &Operation, judged: &Judged) -> Plan {
+        let Judged { judgement, state, impact, .. } = judged;
+        let class = &judgement.class;
+        let category = class.category().map(|f| f.category());
+        let json = json!({
+            "class": class.class_text(),
+            "category": category,
+            "categories": class.categories.iter().map(|f| f.category()).collect::<Vec<_>>(),
+            "flags": class.categories.iter().map(|f| f.variable()).collect::<Vec<_>>(),
+            "confirm": judgement.confirm(&op.path),
+            "request": {
+                "method": op.method.as_str(),
+                "path": op.path.as_str(),
+                "params": self.masked(op, &op.params),
+            },
+            "reasons": class.reasons,
+            "vmids": judgement.touched.vmids.iter().map(|v| v.get()).collect::<Vec<_>>(),
+            "vmids_open": judgement.touched.open,
+            "state": state,
+            "impact": impact,
+            "undo": impact::undo_hint(op.method, class.template.unwrap_or_default()),
+            "may_cut_access": class.may_cut_access,
+            "needs_approval": self.config.approval != Approval::Confirm && needs_approval(judgement, &self.config),
+        });
+        Plan { class: class.class_text(), category, json }
+    }
+
+    /// The form: fixed facts first, one line each, then what hangs on it, then the values.
+    fn form(&self, op: &Operation, judged: &Judged, caller: &Caller<'_>) -> String {
+        let Judged { judgement, state, impact, .. } = judged;
+        let class = &judgement.class;
+        let mut lines = vec![format!("{}: {}", describe(judgement), what(judgement))];
+        lines.push(format!("Request: {} {}", op.method.as_str(), quoted(op.path.as_str())));
+        if let Some(guest) = state {
+            lines.push(guest_line(guest));
+        }
+        let vmids: Vec<String> = judgement.touched.vmids.iter().map(ToString::to_string).collect();
+        if !vmids.is_empty() {
+            lines.push(format!("Guests touched ({}): {}", vmids.len(), vmids.join(", ")));
+        }
+        if let Some(open) = &judgement.touched.open {
+            lines.push(format!("Guests touched that cannot be listed: {}", quoted(open)));
+        }
+        if class.may_cut_access {
+            lines.push("This can cut this server's own way to the node.".to_owned());
+        }
+        lines.push(format!(
+            "Undo: {}",
+            impact::undo_hint(op.method, class.template.unwrap_or_default())
+        ));
+        lines.push(format!("Asked by: {} for {}", quoted(caller.client), quoted(caller.tool)));
+        lines.extend(impact.iter().map(|line| format!("Depends on it: {line}")));
+        lines.extend(class.reasons.iter().map(|reason| format!("Why: {reason}")));
+        if let Value::Object(params) = self.masked(op, &op.params) {
+            for (name, value) in params {
+                let shown = match value {
+                    Value::String(text) => quoted(&text),
+                    Value::Array(items) => {
+                        let items: Vec<String> =
+                            items.iter().filter_map(Value::as_str).map(quoted).collect();
+                        items.join(", ")
+                    }
+                    other => other.to_string(),
+                };
+                lines.push(format!("Parameter {} = {shown}", quoted(&name)));
+            }
+        }
+        lines.join("\n")
+    }
+}
+
+/// What was found out about an operation.
+#[derive(Debug)]
+struct Judged {
+    judgement: Judgement,
+    live: Result<()>,
+    state: Option<Value>,
+    impact: Vec<String>,
+    bound: String,
+}
+
+impl Default for Judged {
+    fn default() -> Self {
+        Self {
+            judgement: Judgement::none(),
+            live: Ok(()),
+            state: None,
+            impact: Vec::new(),
+            bound: String::new(),
+        }
+    }
+}
+
+impl Trail {
+    fn approval(&mut self, how: &str, who: Option<&str>) {
+        self.entry.approval =
+            Some(who.map_or_else(|| how.to_owned(), |who| format!("{how} by {who}")));
+    }
+
+    fn entry(&self, outcome: Step) -> Entry {
+        Entry { outcome, duration_ms: Some(millis(self.started.elapsed())), ..self.entry.clone() }
+    }
+}
+
+fn entry_of(caller: &Caller<'_>) -> Entry {
+    Entry {
+        client: caller.client.to_owned(),
+        tool: caller.tool.to_owned(),
+        ..Entry::new(Step::Refused)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The class with its categories.
+fn describe(judgement: &Judgement) -> String {
+    let categories: Vec<&str> = judgement.class.categories.iter().map(|f| f.category()).collect();
+    match categories.as_slice() {
+        [] => judgement.class.class_text().to_owned(),
+        names => format!("{} ({})", judgement.class.class_text(), names.join(", ")),
+    }
+}
+
+/// What happens, in plain words.
+fn what(judgement: &Judgement) -> String {
+    match judgement.class.category() {
+        Some(flag) => flag.explanation().to_owned(),
+        None => judgement.class.reasons.first().cloned().unwrap_or_else(|| "a change".to_owned()),
+    }
+}
+
+fn guest_line(guest: &Value) -> String {
+    let text = |key: &str| guest.get(key).and_then(Value::as_str);
+    let kind = if text("kind") == Some("lxc") { "container" } else { "VM" };
+    let vmid = guest.get("vmid").map(ToString::to_string).unwrap_or_default();
+    let mut line = format!("On: {kind} {vmid}");
+    for (key, word) in
+        [("name", "called"), ("node", "on node"), ("status", "now"), ("lock", "locked by")]
+    {
+        if let Some(value) = text(key) {
+            line.push_str(&format!(", {word} {}", quoted(value)));
+        }
+    }
+    line
+}
+
+fn declined(why: &str) -> Error {
+    Error::new(Code::ApprovalDeclined, format!("nothing was sent: {why}"))
+        .hint("do not ask for the same again unless the person wants it")
+}
+
+fn expired(why: &str) -> Error {
+    Error::new(Code::ApprovalExpired, format!("nothing was sent: {why}"))
+        .hint("look at the object again, and ask anew")
+}
+
+fn waits(id: &str, text: &str) -> Error {
+    Error::new(Code::ApprovalRequired, format!("a person has to agree first (request {id})"))
+        .hint(format!("the person runs `proxmox-mcp approve {id}` on the machine of this server; then the same call runs within 10 minutes"))
+        .with("request_id", id)
+        .with("summary", text)
+}
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

@@ -1,0 +1,63 @@
+//! Destroying a guest.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    Code, Error, Result,
+    pve::{Params, Vmid},
+    render::Answer,
+    safety::Method,
+    tools::{
+        Ctx,
+        change::{AskedTask, Submitted, on_guest},
+        core::title,
+    },
+};
+
+/// Arguments of `pve_guest_delete`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Delete {
+    vmid: Vmid,
+    /// The guest's present name, so that a stale VMID destroys nothing else.
+    expect_name: String,
+    /// Also removes it from jobs, HA, replication and permissions.
+    purge: Option<bool>,
+    /// Also destroys its disks that its configuration does not name.
+    unreferenced_disks: Option<bool>,
+    #[serde(flatten)]
+    asked: AskedTask,
+}
+
+/// `pve_guest_delete`
+pub async fn delete(ctx: Ctx<'_>, args: Delete) -> Result<Answer> {
+    let guest = ctx.guest_now(args.vmid).await?;
+    if guest.name != args.expect_name {
+        return Err(Error::new(
+            Code::Conflict,
+            format!("guest {} is named {:?}, not {:?}", guest.vmid, guest.name, args.expect_name),
+        )
+        .hint("look again which guest is meant")
+        .with("name", guest.name.clone()));
+    }
+    let mut params = Params::new();
+    if let Some(purge) = args.purge {
+        params = params.with("purge", u8::from(purge));
+    }
+    if let Some(all) = args.unreferenced_disks {
+        params = params.with("destroy-unreferenced-disks", u8::from(all));
+    }
+    let operation = on_guest(Method::Delete, &guest, &[], params)?;
+    let before = json!({"name": guest.name, "type": guest.kind.as_str(), "node": &*guest.node, "status": guest.status.as_str()});
+    match ctx.run(operation, &args.asked).await? {
+        Submitted::DryRun(answer) => Ok(answer.with("before", before)),
+        Submitted::Sent(sent) => {
+            ctx.app.pve.forget();
+            let gone = ctx.guests().await.map(|all| !all.iter().any(|g| g.vmid == guest.vmid));
+            let after = gone.ok().map(|gone| json!({"exists": !gone}));
+            let heading = format!("deleted {}", title(&guest));
+            Ok(sent.with("before", before).with("after", after).into_answer(heading))
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The tools: arguments become operations, and what comes back becomes an answer.
+//! A tool never sends a change by itself.
+
+mod args;
+mod backup;
+mod change;
+pub mod context;
+pub mod core;
+mod gather;
+mod guests;
+mod outcome;
+pub mod registry;
+pub mod schema;
+pub mod session;
+mod storage;
+pub mod validate;
+
+pub use context::Ctx;
+pub use registry::{Access, Group, Tool, registered};
+pub use session::{Asked, Form, Progress, Session, Silent};
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use futures::FutureExt;
+use serde_json::Value;
+
+use crate::{
+    Code, Error, Result,
+    app::App,
+    render::{Answer, clean_value},
+};
+
+/// Calls a tool by name: the one way for the protocol and the command line.
+///
+/// # Errors
+/// `invalid_argument` for an unknown tool or arguments that do not fit, and
+/// whatever the tool itself answers.
+pub async fn call(
+    app: &Arc<App>,
+    name: &str,
+    arguments: Value,
+    session: &dyn Session,
+) -> Result<Answer> {
+    let tool = find(app, name)?;
+    let arguments = validate::arguments(tool.schema(), arguments)?;
+    let run = (tool.run)(Ctx::new(app, session, tool.name), arguments);
+    let outcome = match AssertUnwindSafe(run).catch_unwind().await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(Error::internal(format!("{name} failed in a way it should not"))
+            .hint("the server goes on; please report this with the log on standard error")),
+    };
+    match outcome {
+        Ok(mut answer) => {
+            app.redactor().value(None, &mut answer.structured);
+            clean_value(&mut answer.structured);
+            Ok(answer)
+        }
+        Err(mut error) => {
+            app.redactor().error(&mut error);
+            Err(error)
+        }
+    }
+}
+
+/// A registered tool.
+///
+/// # Errors
+/// `invalid_argument` with the nearest name, or with what has to be set for a
+/// tool that exists but is not registered now.
+pub fn find(app: &App, name: &str) -> Result<&'static Tool> {
+    if let Some(tool) = registered(&app.config).find(|t| t.name == name) {
+        return Ok(tool);
+    }
+    if let Some(tool) = registry::all().iter().find(|t| t.name == name) {
+        return Err(Error::new(Code::InvalidArgument, format!("tool {name} is not registered"))
+            .hint(tool.needs(&app.config)));
+    }
+    let near = validate::nearest(name, registered(&app.config).map(|t| t.name));
+    let error = Error::new(Code::InvalidArgument, format!("there is no tool {name:?}"));
+    Err(match near {
+        Some(near) => error.hint(format!("did you mean {near}?")),
+        None => error.hint("tools/list names them all"),
+    })
+}

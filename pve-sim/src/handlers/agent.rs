@@ -1,0 +1,310 @@
+//! The QEMU guest agent: what it tells, and a few commands that it runs.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::Route;
+use super::guests::{find, link_local};
+use super::shell::Machine;
+use crate::api::call::{Answer, Call, done};
+use crate::api::failure::Failure;
+use crate::api::params;
+use crate::state::guest::{Agent, Guest, Kind};
+
+pub(crate) const ROUTES: &[Route] = &[
+    ("POST", "/nodes/{node}/qemu/{vmid}/agent", command),
+    ("POST", "/nodes/{node}/qemu/{vmid}/agent/ping", ping),
+    ("GET", "/nodes/{node}/qemu/{vmid}/agent/info", info),
+    ("GET", "/nodes/{node}/qemu/{vmid}/agent/get-osinfo", os),
+    ("GET", "/nodes/{node}/qemu/{vmid}/agent/get-host-name", host_name),
+    ("GET", "/nodes/{node}/qemu/{vmid}/agent/get-time", time),
+    ("GET", "/nodes/{node}/qemu/{vmid}/agent/get-timezone", timezone),
+    ("GET", "/nodes/{node}/qemu/{vmid}/agent/get-users", users),
+    ("GET", "/nodes/{node}/qemu/{vmid}/agent/get-vcpus", vcpus),
+    ("GET", "/nodes/{node}/qemu/{vmid}/agent/get-fsinfo", file_systems),
+    ("GET", "/nodes/{node}/qemu/{vmid}/agent/network-get-interfaces", interfaces),
+    ("POST", "/nodes/{node}/qemu/{vmid}/agent/fsfreeze-status", |c| simple(c, json!("thawed"))),
+    ("POST", "/nodes/{node}/qemu/{vmid}/agent/fsfreeze-freeze", |c| simple(c, json!(1))),
+    ("POST", "/nodes/{node}/qemu/{vmid}/agent/fsfreeze-thaw", |c| simple(c, json!(1))),
+    ("POST", "/nodes/{node}/qemu/{vmid}/agent/fstrim", |c| simple(c, json!({"paths": []}))),
+    ("POST", "/nodes/{node}/qemu/{vmid}/agent/exec", exec),
+    ("GET", "/nodes/{node}/qemu/{vmid}/agent/exec-status", exec_status),
+    ("GET", "/nodes/{node}/qemu/{vmid}/agent/file-read", file_read),
+    ("POST", "/nodes/{node}/qemu/{vmid}/agent/file-write", file_write),
+];
+
+/// A program takes this long at least, milliseconds.
+const EXEC_MS: i64 = 150;
+/// file-read stops here.
+const MAX_READ: usize = 16 << 20;
+
+/// The guest and its agent, if one is configured, the guest runs, and it answers.
+fn agent<'a>(c: &'a Call<'_>) -> Result<(&'a Guest, &'a Agent), Failure> {
+    let guest = find(c.state, &c.node(), c.vmid(), Kind::Qemu)?;
+    let configured =
+        guest.config.get("agent").is_some_and(|a| a.starts_with('1') || a.contains("enabled=1"));
+    if !configured {
+        return Err(Failure::died("No QEMU guest agent configured"));
+    }
+    if !guest.running() {
+        return Err(Failure::died(format!("VM {} is not running", guest.vmid)));
+    }
+    let stuck = guest.run.as_ref().is_some_and(|r| r.agent_stuck);
+    let answers = guest.agent.as_ref().filter(|_| !stuck);
+    Ok((guest, answers.ok_or_else(|| Failure::died("QEMU guest agent is not running"))?))
+}
+
+fn result(value: Value) -> Answer {
+    Ok(json!({"result": value}).into())
+}
+
+fn simple(c: &mut Call<'_>, value: Value) -> Answer {
+    agent(c)?;
+    result(value)
+}
+
+fn ping(c: &mut Call<'_>) -> Answer {
+    simple(c, json!({}))
+}
+
+/// The old call with the command as a parameter.
+fn command(c: &mut Call<'_>) -> Answer {
+    match c.need("command").as_str() {
+        "ping" => ping(c),
+        "get-osinfo" => os(c),
+        "get-fsinfo" => file_systems(c),
+        "get-host-name" => host_name(c),
+        "get-time" => time(c),
+        "get-users" => users(c),
+        "get-vcpus" => vcpus(c),
+        "get-timezone" => timezone(c),
+        "info" => info(c),
+        "network-get-interfaces" => interfaces(c),
+        "fsfreeze-status" => simple(c, json!("thawed")),
+        "fsfreeze-freeze" | "fsfreeze-thaw" => simple(c, json!(1)),
+        "fstrim" => simple(c, json!({"paths": []})),
+        other => {
+            agent(c)?;
+            let text =
+                format!("VM {} qga command 'guest-{other}' failed - unsupported command", c.vmid());
+            Err(Failure::died(text))
+        }
+    }
+}
+
+fn info(c: &mut Call<'_>) -> Answer {
+    const COMMANDS: [&str; 10] = [
+        "guest-ping",
+        "guest-info",
+        "guest-exec",
+        "guest-exec-status",
+        "guest-file-open",
+        "guest-file-read",
+        "guest-get-osinfo",
+        "guest-get-fsinfo",
+        "guest-network-get-interfaces",
+        "guest-fsfreeze-freeze",
+    ];
+    agent(c)?;
+    let commands: Vec<Value> = COMMANDS
+        .iter()
+        .map(|n| json!({"name": n, "enabled": true, "success-response": true}))
+        .collect();
+    result(json!({"version": "10.0.13", "supported_commands": commands}))
+}
+
+fn os(c: &mut Call<'_>) -> Answer {
+    let (_, agent) = agent(c)?;
+    let id = if agent.windows { "mswindows" } else { "debian" };
+    let name = if agent.windows { "Microsoft Windows" } else { "Debian GNU/Linux" };
+    let version =
+        agent.os.split_whitespace().find(|w| w.bytes().all(|b| b.is_ascii_digit())).unwrap_or("1");
+    result(
+        json!({"id": id, "name": name, "pretty-name": agent.os, "version-id": version, "machine": "x86_64",
+        "kernel-release": agent.kernel, "kernel-version": "#1 SMP PREEMPT_DYNAMIC"}),
+    )
+}
+
+fn host_name(c: &mut Call<'_>) -> Answer {
+    let (guest, _) = agent(c)?;
+    result(json!({"host-name": guest.name()}))
+}
+
+fn time(c: &mut Call<'_>) -> Answer {
+    agent(c)?;
+    result(json!(c.now_ms * 1_000_000))
+}
+
+fn timezone(c: &mut Call<'_>) -> Answer {
+    simple(c, json!({"offset": 0, "zone": "UTC"}))
+}
+
+fn users(c: &mut Call<'_>) -> Answer {
+    simple(c, json!([]))
+}
+
+fn vcpus(c: &mut Call<'_>) -> Answer {
+    let (guest, _) = agent(c)?;
+    let count = guest.cpus(1);
+    let rows: Vec<Value> = (0..count)
+        .map(|n| json!({"logical-id": n, "online": true, "can-offline": n > 0}))
+        .collect();
+    result(Value::Array(rows))
+}
+
+fn file_systems(c: &mut Call<'_>) -> Answer {
+    let (_, agent) = agent(c)?;
+    let rows = agent.filesystems.iter().map(|(mount, device, total, used)| {
+        json!({"mountpoint": mount, "name": device, "type": if agent.windows { "NTFS" } else { "ext4" },
+            "total-bytes": total, "used-bytes": used, "disk": []})
+    });
+    result(Value::Array(rows.collect()))
+}
+
+fn interfaces(c: &mut Call<'_>) -> Answer {
+    let (guest, agent) = agent(c)?;
+    let counters = |bytes: u64| {
+        json!({"rx-bytes": bytes, "tx-bytes": bytes, "rx-packets": bytes / 900, "tx-packets": bytes / 900,
+        "rx-errs": 0, "tx-errs": 0, "rx-dropped": 0, "tx-dropped": 0})
+    };
+    let address = |text: &str| {
+        let (ip, prefix) = text.split_once('/').unwrap_or((text, "24"));
+        let kind = if ip.contains(':') { "ipv6" } else { "ipv4" };
+        json!({"ip-address": ip, "ip-address-type": kind, "prefix": prefix.parse::<u8>().unwrap_or(24)})
+    };
+    let mut rows = vec![
+        json!({"name": "lo", "hardware-address": "00:00:00:00:00:00", "statistics": counters(0),
+        "ip-addresses": [address("127.0.0.1/8"), address("::1/128")]}),
+    ];
+    let live = guest.live(c.now()).unwrap_or_default();
+    for (n, (_, nic)) in guest.nics().iter().enumerate() {
+        let mac = Guest::mac(nic).unwrap_or_default().to_lowercase();
+        let mut addresses: Vec<Value> = Vec::new();
+        if n == 0 {
+            addresses.extend(agent.addresses.iter().map(|a| address(a)));
+        }
+        addresses.push(address(&format!("{}/64", link_local(&mac))));
+        let name = if agent.windows { format!("Ethernet {n}") } else { format!("ens{}", 18 + n) };
+        rows.push(json!({"name": name, "hardware-address": mac, "ip-addresses": addresses,
+            "statistics": counters(if n == 0 { live.net_in } else { 0 })}));
+    }
+    result(Value::Array(rows))
+}
+
+/// Bytes come back as one character each.
+fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().map(|&b| char::from(b)).collect()
+}
+
+fn exec(c: &mut Call<'_>) -> Answer {
+    let vmid = c.vmid();
+    let argv = match c.params.get("command") {
+        Some(Value::Array(items)) => items.iter().map(params::text).collect(),
+        Some(value) => vec![params::text(value)],
+        None => Vec::new(),
+    };
+    let input = c.text("input-data").unwrap_or_default();
+    let wide = |text: &str| text.chars().any(|ch| u32::from(ch) > 0xFF);
+    if wide(&input) {
+        return Err(Failure::died(
+            "Wide character in subroutine entry at /usr/share/perl5/PVE/QemuServer/Agent.pm line 135.",
+        ));
+    }
+    let input: Vec<u8> = input.chars().filter_map(|ch| u8::try_from(u32::from(ch)).ok()).collect();
+    let (guest, agent) = agent(c)?;
+    if argv.iter().any(|a| wide(a)) {
+        // The agent recovers from such a request only with a new start of the guest.
+        if let Some(run) = c.state.guests.get_mut(&vmid).and_then(|g| g.run.as_mut()) {
+            run.agent_stuck = true;
+        }
+        return Err(Failure::died(format!(
+            "VM {vmid} qga command 'guest-exec' failed - got timeout"
+        )));
+    }
+    let mut machine = Machine { guest, agent: agent.clone() };
+    let Some(ran) = machine.run(&argv, &input) else {
+        return Err(Failure::proxy(596, "Broken pipe"));
+    };
+    let files = machine.agent.files;
+    if let Some(agent) = c.state.guests.get_mut(&vmid).and_then(|g| g.agent.as_mut()) {
+        agent.files = files;
+    }
+    let pid = 150 + 2 * u32::try_from(c.state.agent_runs.len()).unwrap_or(0);
+    let mut status = serde_json::Map::new();
+    match ran.signal {
+        Some(signal) => status.insert("signal".to_owned(), json!(signal)),
+        None => status.insert("exitcode".to_owned(), json!(ran.code)),
+    };
+    for (bytes, data, truncated) in
+        [(ran.out, "out-data", "out-truncated"), (ran.err, "err-data", "err-truncated")]
+    {
+        if !bytes.is_empty() {
+            status.insert(data.to_owned(), json!(latin1(&bytes)));
+            status.insert(truncated.to_owned(), json!(0));
+        }
+    }
+    status.insert("_done".to_owned(), json!(c.now_ms + EXEC_MS + ran.seconds * 1000));
+    c.state.agent_runs.insert((vmid, pid), Value::Object(status));
+    Ok(json!({"pid": pid}).into())
+}
+
+fn exec_status(c: &mut Call<'_>) -> Answer {
+    agent(c)?;
+    let pid = c.int("pid").and_then(|p| u32::try_from(p).ok()).unwrap_or(0);
+    let gone = || Failure::died("Agent error: PID ld does not exist");
+    let key = (c.vmid(), pid);
+    let status = c.state.agent_runs.get(&key).ok_or_else(gone)?;
+    let due = status.get("_done").and_then(Value::as_i64).unwrap_or(0);
+    if due > c.now_ms {
+        return Ok(json!({"exited": 0}).into());
+    }
+    let mut status = status.clone();
+    if let Value::Object(map) = &mut status {
+        map.remove("_done");
+        map.insert("exited".to_owned(), json!(1));
+    }
+    Ok(status.into())
+}
+
+fn file_read(c: &mut Call<'_>) -> Answer {
+    let path = c.need("file");
+    let (_, agent) = agent(c)?;
+    let Some(bytes) = agent.files.get(&path) else {
+        let text = format!(
+            "Agent error: failed to open file '{path}' (mode: 'r'): No such file or directory"
+        );
+        return Err(Failure::died(text));
+    };
+    let size = |name: &str| c.int(name).and_then(|n| usize::try_from(n).ok());
+    let count = size("count").unwrap_or(MAX_READ).min(MAX_READ);
+    let rest = bytes.get(size("offset").unwrap_or(0)..).unwrap_or(&[]);
+    let part = rest.get(..count).unwrap_or(rest);
+    let content =
+        if c.switch("decode") == Some(false) { STANDARD.encode(part) } else { latin1(part) };
+    let mut reply = json!({"content": content, "bytes-read": part.len()});
+    if part.len() < rest.len()
+        && let Value::Object(map) = &mut reply
+    {
+        map.insert("truncated".to_owned(), json!(1));
+    }
+    Ok(reply.into())
+}
+
+fn file_write(c: &mut Call<'_>) -> Answer {
+    let (path, content, vmid) = (c.need("file"), c.need("content"), c.vmid());
+    let encode = c.switch("encode") != Some(false);
+    agent(c)?;
+    let bytes = if encode {
+        let narrow: Option<Vec<u8>> =
+            content.chars().map(|ch| u8::try_from(u32::from(ch)).ok()).collect();
+        let text = "Wide character in subroutine entry at /usr/share/perl5/PVE/API2/Qemu/Agent.pm line 624.";
+        narrow.ok_or_else(|| Failure::died(text))?
+    } else {
+        STANDARD.decode(&content).map_err(|_| Failure::died("Agent error: Invalid base64 data"))?
+    };
+    if let Some(agent) = c.state.guests.get_mut(&vmid).and_then(|g| g.agent.as_mut()) {
+        agent.files.insert(path, bytes);
+    }
+    done()
+}
