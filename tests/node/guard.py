@@ -65,28 +65,40 @@ class Session:
 
 
 class Guard:
-    def __init__(self, machine):
+    def __init__(self, machine, mcp):
         self.machine = machine
-        self.key = machine.work / "key"
-        self.known = machine.work / "known_hosts"
+        self.mcp = mcp
+        self.config = machine.work / "config"
+        self.key = self.config / "ssh/id_ed25519"
+        self.known = self.config / "ssh/known_hosts"
 
-    def make_account(self):
-        """What the printed script does, step by step."""
+    def told(self, *args):
+        """What `proxmox-mcp` says on the person's machine."""
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.machine.work),
+                       "PROXMOX_MCP_CONFIG_DIR": str(self.config)}
+        done = subprocess.run([self.mcp, *args], env=environment, text=True, capture_output=True,
+                              stdin=subprocess.DEVNULL, timeout=60)
+        assert done.returncode == 0, f"{args}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def join(self):
+        """The printed steps, to the letter."""
         node = self.machine
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.key], check=True)
-        public = self.key.with_suffix(".pub").read_text().strip()
-        node.run("useradd", "--system", "--create-home", "--shell", "/bin/sh", "--password", "*", ACCOUNT)
-        line = f'restrict,from="127.0.0.1",command="sudo -n /usr/sbin/pve-guard" {public}\n'
-        node.write(f"/home/{ACCOUNT}/.ssh/authorized_keys", line)
-        rule = node.read("/usr/share/pve-guard/sudoers").replace("@ACCOUNT@", ACCOUNT)
-        node.write("/etc/sudoers.d/pve-guard", rule, 0o440)
-        node.run("visudo", "-c")
         node.write("/etc/ssh/sshd_config.d/test.conf",
                    f"Port {node.port}\nListenAddress 127.0.0.1\nPasswordAuthentication no\n")
         node.run("systemctl", "start", "ssh.service")
-        host_key = node.read("/etc/ssh/ssh_host_ed25519_key.pub").split()[:2]
-        self.known.write_text(f"[127.0.0.1]:{node.port} {' '.join(host_key)}\n")
-        wait_until("sshd answers", lambda: self.ssh_run("true").returncode == 2)
+        wait_until("sshd listens", lambda: node.sh(f"ss -Hltn sport = :{node.port}"))
+        self.config.mkdir(mode=0o700)
+        settings = self.config / ".env"
+        settings.write_text(f"PROXMOX_HOST=127.0.0.1\nPROXMOX_SSH_PORT={node.port}\n")
+        settings.chmod(0o600)
+        fingerprint = node.sh("ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub").split()[1]
+        self.told("ssh-setup", "--host-key", fingerprint, "--append-env")
+        node.run("sh", "-s", input=self.told("ssh-account"))
+        wait_until("sshd lets us in", lambda: self.ssh_run("true").returncode == 2)
+
+    def leave(self):
+        self.machine.run("sh", "-s", input=self.told("ssh-account", "--remove"))
 
     def ssh_command(self, *args):
         """Options, and last the remote command, if there is to be one."""

@@ -14,14 +14,14 @@ from machine import Machine
 
 
 def main():
-    base, deb, *names = sys.argv[1:]
+    base, deb, mcp, *names = sys.argv[1:]
     machine = Machine(base)
     passed = failed = 0
     try:
         machine.boot()
-        guard = Guard(machine)
+        guard = Guard(machine, mcp)
         test_package.install(machine, deb)
-        guard.make_account()
+        guard.join()
         groups = [test_ssh, test_containers, test_kernels, test_upgrade, test_package]
         for group in groups:
             for name, test in list(vars(group).items()):

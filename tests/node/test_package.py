@@ -17,7 +17,7 @@ def listing(machine):
     found = machine.sh("find /etc /usr /var/lib /var/log /run -xdev "
                        "\\( -path /var/lib/dpkg -o -path /var/lib/lxc -o -path '/var/lib/apt*' "
                        "-o -path /var/log/journal -o -path '/run/systemd' -o -path /run/udev \\) -prune -o -print")
-    return {line for line in found.splitlines() if "pve-guard" in line}
+    return {line for line in found.splitlines() if "pve-guard" in line or "proxmox-mcp" in line}
 
 
 def newer(deb):
@@ -56,5 +56,5 @@ def test_removing_keeps_the_policy_and_purging_leaves_nothing(machine, guard, de
     machine.run("dpkg", "--remove", "pve-guard")
     assert machine.path(POLICY).exists() and not machine.path("/usr/sbin/pve-guard").exists()
     machine.run("dpkg", "--purge", "pve-guard")
-    machine.path("/etc/sudoers.d/pve-guard").unlink()
+    guard.leave()
     assert listing(machine) <= machine.before, listing(machine) - machine.before

@@ -1,6 +1,8 @@
 """Upgrades from a local repository, really run."""
 
+import http.server
 import subprocess
+import threading
 
 from guard import request
 from machine import wait_until
@@ -134,12 +136,67 @@ def test_a_package_that_fails_is_a_failure_and_blocks_the_next(machine, guard, d
     start(guard, plan)
     end = finished(guard)
     assert (end["state"], end["result"], end["exit_code"]) == ("failed", "exit-code", 100), end
-    machine.write("/etc/apt/sources.list.d/local.list", "deb [trusted=yes] file:/srv/good ./\n")
-    answer = guard.ask(request("upgrade-simulate", refresh=True))
-    kinds = [problem["kind"] for problem in answer.done["problems"]]
-    assert "half_configured" in kinds, answer.lines
-    assert start(guard, answer.done).refused["code"] == "preflight"
+    plan = use(machine, guard, "good")
+    assert "half_configured" in [problem["kind"] for problem in plan["problems"]], plan
+    assert start(guard, plan).refused["code"] == "preflight"
     machine.sh("dpkg --remove --force-remove-reinstreq tbroken")
+
+
+class Unauthorized(http.server.BaseHTTPRequestHandler):
+    """Answers as the enterprise repository does without a subscription."""
+
+    def do_GET(self):
+        self.send_response(401, "Unauthorized")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
+
+def test_a_repository_that_answers_401_stops_it_until_that_is_mended(machine, guard, deb):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Unauthorized) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        machine.write("/etc/apt/sources.list.d/enterprise.sources",
+                      f"Types: deb\nURIs: http://127.0.0.1:{server.server_port}/debian/pve\n"
+                      "Suites: trixie\nComponents: pve-enterprise\n")
+        refused = guard.ask(request("upgrade-simulate", refresh=True)).refused
+        server.shutdown()
+    assert refused["code"] == "preflight", refused
+    for part in ("401", f"127.0.0.1:{server.server_port}", "/etc/apt/sources.list.d/enterprise.sources", "status 100"):
+        assert part in refused["message"], (part, refused)
+    plan = guard.ask(request("upgrade-simulate")).done
+    assert "repository" in [problem["kind"] for problem in plan["problems"]], plan
+    assert start(guard, plan).refused["code"] == "preflight"
+    machine.path("/etc/apt/sources.list.d/enterprise.sources").unlink()
+    plan = guard.ask(request("upgrade-simulate", refresh=True)).done
+    assert "repository" not in [problem["kind"] for problem in plan["problems"]], plan
+
+
+def test_a_repository_that_has_become_another_release_stops_it(machine, guard, deb):
+    use(machine, guard, "good")
+    release = machine.read("/srv/good/Release")
+    machine.write("/srv/good/Release", release.replace("Suite: local", "Suite: next"))
+    refused = guard.ask(request("upgrade-simulate", refresh=True)).refused
+    assert refused["code"] == "preflight" and "changed its 'Suite' value" in refused["message"], refused
+    plan = guard.ask(request("upgrade-simulate")).done
+    assert "repository" in [problem["kind"] for problem in plan["problems"]], plan
+    # Fetched again, it is what it is.
+    use(machine, guard, "good")
+
+
+def test_too_little_room_stops_it_before_anything_is_fetched(machine, guard, deb):
+    plan = use(machine, guard, "good")
+    machine.sh("mkdir -p /boot.real && cp /boot/vmlinuz-* /boot.real/ && "
+               "mount -t tmpfs -o size=2m tmpfs /boot && cp /boot.real/vmlinuz-* /boot/ && "
+               "head -c 900000 /dev/zero > /boot/initrd.img-6.8.12-10-pve")
+    try:
+        plan = guard.ask(request("upgrade-simulate")).done
+        problem = next(problem for problem in plan["problems"] if problem["kind"] == "space")
+        assert "/boot has" in problem["message"], problem
+        assert start(guard, plan).refused["code"] == "preflight"
+    finally:
+        machine.sh("umount /boot")
 
 
 def test_mixed_sources_are_refused(machine, guard, deb):
