@@ -43,6 +43,11 @@ impl VmidSet {
         self.0.iter().any(|(from, to)| (*from..=*to).contains(&vmid.get()))
     }
 
+    /// The ids of the set from one on, in order.
+    pub fn at_least(&self, from: u32) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().flat_map(move |(low, high)| (*low).max(from)..=*high)
+    }
+
     /// Whether nothing is in the set.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -143,7 +143,7 @@ impl Ctx<'_> {
         let permit = match app.gate.check(operation, &caller, &state).await? {
             Outcome::Permit(permit) => *permit,
             Outcome::DryRun(plan) => return Ok(Submitted::DryRun(dry_run(*plan))),
-            Outcome::Read(operation) => return self.read_instead(operation).await,
+            Outcome::Read(operation) => return self.read_instead(operation, asked).await,
             Outcome::Ask(pending) => {
                 let form = Form { text: pending.text.clone(), digest: pending.digest.clone() };
                 let said = match self.session.ask(&form).await {
@@ -227,10 +227,10 @@ impl Ctx<'_> {
     }
 
     /// A call that turned out to be a read.
-    async fn read_instead(self, operation: Operation) -> Result<Submitted> {
-        let data = self.read(&operation.path, &operation.params).await?;
+    async fn read_instead(self, operation: Operation, asked: &Asked) -> Result<Submitted> {
+        let dry = asked.dry_run == Some(true);
         let mut answer = Map::new();
-        answer.insert("status".into(), "done".into());
+        answer.insert("status".into(), if dry { "dry_run" } else { "done" }.into());
         answer.insert("class".into(), "READ".into());
         answer.insert("category".into(), Value::Null);
         let params = operation.params.to_json();
@@ -238,7 +238,13 @@ impl Ctx<'_> {
             "method": operation.method.as_str(), "path": operation.path.as_str(), "params": params,
         });
         answer.insert("request".into(), request);
-        Ok(Submitted::Sent(Sent { answer, data: (*data).clone(), trail: None, replaced: None }))
+        if dry {
+            return Ok(Submitted::DryRun(Answer::new(answer).heading("nothing was sent")));
+        }
+        let data = self.read(&operation.path, &operation.params).await?;
+        let mut data = (*data).clone();
+        self.hide(&mut data);
+        Ok(Submitted::Sent(Sent { answer, data, trail: None, replaced: None }))
     }
 
     /// Waits for the task of a change that was sent. A failed task is an error

@@ -2,14 +2,17 @@
 //! A tool never sends a change by itself.
 
 mod args;
+mod backup;
 mod change;
 pub mod context;
 pub mod core;
 mod gather;
 mod guests;
+mod outcome;
 pub mod registry;
 pub mod schema;
 pub mod session;
+mod storage;
 pub mod validate;
 
 pub use context::Ctx;

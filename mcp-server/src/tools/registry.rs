@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use super::{Ctx, core, guests};
+use super::{Ctx, backup, core, guests, storage};
 use crate::{
     Result,
     config::{Config, Mode},
@@ -222,6 +222,8 @@ pub fn all() -> &'static [Tool] {
         let mut tools = Vec::new();
         tools.extend(core::tools());
         tools.extend(guests::tools());
+        tools.extend(backup::tools());
+        tools.extend(storage::tools());
         tools
     })
 }
