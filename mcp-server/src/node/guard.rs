@@ -284,7 +284,7 @@ impl Guard {
         let mut answer = Answer::new(label(node), &request.verb);
         let input = exec.input.clone().ok_or_else(|| Error::internal("a command without input"))?;
         let mut feed = pin!(feed(input, line, io.stdin.take(), io.cancel.clone()));
-        let mut give_up = None;
+        let (mut give_up, mut torn) = (None, None);
         loop {
             tokio::select! {
                 piece = exec.output.recv() => match piece {
@@ -294,16 +294,20 @@ impl Guard {
                         }
                     }),
                     Some(Output::Stderr(bytes)) => answer.stderr(&bytes),
-                    Some(Output::End(end)) => return answer.conclude(Heard::End(end)),
+                    Some(Output::End(end)) => {
+                        let answer = answer.conclude(Heard::End(end));
+                        return torn.map_or(answer, Err);
+                    }
                     None => return answer.conclude(Heard::Gone),
                 },
-                said = &mut feed, if give_up.is_none() => {
+                fed = &mut feed, if give_up.is_none() => {
                     if exec.start.withdraw() {
-                        return Err(not_sent(&request.verb));
+                        return Err(fed.torn.unwrap_or_else(|| not_sent(&request.verb)));
                     }
-                    if !said {
+                    if !fed.said {
                         exec.input = None;
                     }
+                    torn = fed.torn;
                     give_up = Some(Instant::now() + CANCEL);
                 }
                 () = sleep_until(give_up.unwrap_or_else(Instant::now)), if give_up.is_some() => {
@@ -314,16 +318,24 @@ impl Guard {
     }
 }
 
+/// How feeding a command ended, other than by its own end.
+struct Fed {
+    /// Whether the guard was told to end it. A command that takes no input
+    /// leaves no room for that, and the end of its input has to do.
+    said: bool,
+    /// Why: its input could not be read to the end.
+    torn: Option<Error>,
+}
+
 /// Says everything that is to be said to the guard: the request, the input,
 /// and, when `cancel` fires or the input cannot be read, that the command is to
-/// end. Comes back only after that, and says whether that was said: a command
-/// that takes no input leaves no room for it, and the end of its input has to do.
+/// end. Comes back only after that.
 async fn feed(
     input: mpsc::Sender<Vec<u8>>,
     request: String,
     stdin: Option<Pin<Box<dyn AsyncRead + Send + '_>>>,
     cancel: CancellationToken,
-) -> bool {
+) -> Fed {
     let speak = async {
         // A closed channel shows as the end of the output.
         let _ = input.send(request.into_bytes()).await;
@@ -338,8 +350,8 @@ async fn feed(
                     }
                     // Half an input must not pass for a whole one.
                     Err(error) => {
-                        tracing::warn!("input of a guest command cannot be read: {error}");
-                        return;
+                        let cause = format!("the command's input cannot be read: {error}");
+                        return Error::internal(cause).hint("the command was ended");
                     }
                 }
             }
@@ -347,12 +359,13 @@ async fn feed(
         }
         std::future::pending().await
     };
-    tokio::select! {
-        () = speak => {}
-        () = cancel.cancelled() => {}
-    }
+    let torn = tokio::select! {
+        error = speak => Some(error),
+        () = cancel.cancelled() => None,
+    };
     let say = input.send(Input::Cancel.to_line().into_bytes());
-    matches!(tokio::time::timeout(SAY_CANCEL, say).await, Ok(Ok(())))
+    let said = matches!(tokio::time::timeout(SAY_CANCEL, say).await, Ok(Ok(())));
+    Fed { said, torn }
 }
 
 /// Connects to a node as the configuration says at that time, so that a key

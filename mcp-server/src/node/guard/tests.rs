@@ -167,21 +167,28 @@ async fn what_the_permit_says_is_what_is_sent() {
 
 #[tokio::test]
 async fn input_that_cannot_be_read_ends_the_command_and_not_just_the_input() {
-    struct Broken(bool);
+    type Lines = Arc<Mutex<Vec<String>>>;
+
+    /// Four bytes, and once the guard has them, nothing more.
+    struct Broken(bool, Lines);
     impl AsyncRead for Broken {
         fn poll_read(
             mut self: Pin<&mut Self>,
-            _: &mut std::task::Context<'_>,
+            context: &mut std::task::Context<'_>,
             buffer: &mut tokio::io::ReadBuf<'_>,
         ) -> std::task::Poll<io::Result<()>> {
-            if std::mem::replace(&mut self.0, true) {
+            if !std::mem::replace(&mut self.0, true) {
+                buffer.put_slice(b"half");
+            } else if self.1.lock().unwrap().is_empty() {
+                context.waker().wake_by_ref();
+                return std::task::Poll::Pending;
+            } else {
                 return std::task::Poll::Ready(Err(io::Error::other("torn")));
             }
-            buffer.put_slice(b"half");
             std::task::Poll::Ready(Ok(()))
         }
     }
-    let lines = Arc::new(Mutex::new(Vec::new()));
+    let lines = Lines::default();
     let heard = lines.clone();
     let (guard, _) = guard(move |_, next| {
         loop {
@@ -194,8 +201,9 @@ async fn input_that_cannot_be_read_ends_the_command_and_not_just_the_input() {
         }
     });
     let permit = GuardPermit::grant(node("pve1"), exec(true)).unwrap();
-    let io = Io { stdin: Some(Box::pin(Broken(false))), ..Io::default() };
-    assert!(guard.pct_exec(permit, io).await.unwrap().cancelled);
+    let io = Io { stdin: Some(Box::pin(Broken(false, lines.clone()))), ..Io::default() };
+    let error = guard.pct_exec(permit, io).await.unwrap_err();
+    assert!(error.message.ends_with("torn"), "{error}");
     let lines = lines.lock().unwrap();
     assert_eq!(*lines, ["{\"stdin\":\"aGFsZg==\"}\n", "{\"cancel\":true}\n"]);
 }
