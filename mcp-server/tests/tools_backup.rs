@@ -59,7 +59,9 @@ async fn a_backup_is_told_with_what_it_leaves_out() {
     let (before, after) = (&done["before"]["newest_backup"], &done["after"]["newest_backup"]);
     assert_ne!(before["volid"], after["volid"], "{done}");
     assert!(after["volid"].as_str().unwrap().starts_with("pbs-main:backup/vm/104/"), "{done}");
-    let older = world.sim.with_state(|s| s.volumes.iter().filter(|v| v.vmid == Some(104) && v.content == "backup").count());
+    let older = world.sim.with_state(|s| {
+        s.volumes.iter().filter(|v| v.vmid == Some(104) && v.content == "backup").count()
+    });
     assert!(older > 1, "older backups stay");
 }
 
@@ -119,7 +121,7 @@ async fn what_is_refused_here() {
 #[tokio::test]
 async fn deleting_and_protecting_one() {
     let world = World::new().await;
-    let volume = backup(&world, "nfs-backup", 105);
+    let volume = backup(&world, "nfs-backup", 117);
     let answer = world.call("pve_backup_delete", json!({"volid": volume})).await.unwrap_err();
     assert_eq!(answer.code.as_str(), "confirm_required", "{answer}");
     let path = format!("/nodes/pve1/storage/nfs-backup/content/{volume}");
@@ -141,24 +143,27 @@ async fn deleting_and_protecting_one() {
 #[tokio::test]
 async fn pruning_shows_what_would_go() {
     let world = World::new().await;
-    let ask = json!({"storage": "nfs-backup", "vmid": 105, "keep_last": 1});
+    let ask = json!({"storage": "nfs-backup", "vmid": 117, "keep_last": 1});
     let error = world.call("pve_backup_prune", ask.clone()).await.unwrap_err();
     assert_eq!(error.code.as_str(), "confirm_required", "{error}");
     let would = error.details["before"]["would_go"].as_array().unwrap().clone();
     assert!(!would.is_empty());
     assert_eq!(error.details["before"]["kept"], 1);
     assert!(world.sent().is_empty());
-    let kept = backup(&world, "nfs-backup", 105);
-    assert!(would.iter().all(|v| v["volid"] != kept && v["vmid"] == 105 && v["time"].is_string()));
+    let kept = backup(&world, "nfs-backup", 117);
+    assert!(would.iter().all(|v| v["volid"] != kept && v["vmid"] == 117 && v["time"].is_string()));
 
     let done = world.confirmed("pve_backup_prune", ask).await.unwrap();
     assert_eq!(
         world.sent(),
-        [r#"DELETE /nodes/pve1/storage/nfs-backup/prunebackups {"prune-backups":"keep-last=1","vmid":"105"}"#]
+        [
+            r#"DELETE /nodes/pve1/storage/nfs-backup/prunebackups {"prune-backups":"keep-last=1","vmid":"117"}"#
+        ]
     );
     assert_eq!(done["before"]["would_go"].as_array().unwrap(), &would);
     assert_eq!(done["after"]["would_go"], json!([]));
-    let again = world.call("pve_backup_prune", json!({"storage": "nfs-backup", "vmid": 105, "keep_last": 1}));
+    let again = world
+        .call("pve_backup_prune", json!({"storage": "nfs-backup", "vmid": 117, "keep_last": 1}));
     assert_eq!(again.await.unwrap()["status"], "no_change");
 }
 
@@ -173,18 +178,23 @@ async fn restoring_to_a_new_vmid_and_over_a_guest() {
         [format!(r#"POST /nodes/pve1/qemu {{"archive":"{volume}","unique":"1","vmid":"{free}"}}"#)]
     );
     assert_eq!((&done["vmid"], &done["class"]), (&free.into(), &"WRITE".into()), "{done}");
-    assert_eq!((&done["archive"]["type"], &done["archive"]["name"]), (&"qemu".into(), &"web-01".into()));
+    assert_eq!(
+        (&done["archive"]["type"], &done["archive"]["name"]),
+        (&"qemu".into(), &"web-01".into())
+    );
     assert_eq!(done["after"]["status"], "stopped", "not started unless asked");
 
     // Over an existing guest: its own category, and the whole thing confirmed.
-    let volume = backup(&world, "pbs-main", 213);
+    let volume = backup(&world, "nfs-backup", 213);
     let ask = json!({"volid": volume, "vmid": 213, "force": true});
     let error = world.call("pve_backup_restore", ask.clone()).await.unwrap_err();
     assert_eq!(error.details["category"], "GUEST_RESTORE_OVERWRITE", "{error:?}");
     let done = world.confirmed("pve_backup_restore", ask).await.unwrap();
     assert_eq!(
         world.sent(),
-        [format!(r#"POST /nodes/pve3/lxc {{"force":"1","ostemplate":"{volume}","restore":"1","vmid":"213"}}"#)]
+        [format!(
+            r#"POST /nodes/pve3/lxc {{"force":"1","ostemplate":"{volume}","restore":"1","vmid":"213"}}"#
+        )]
     );
     assert_eq!(done["before"]["name"], "radius", "{done}");
 
@@ -198,7 +208,7 @@ async fn restoring_to_a_new_vmid_and_over_a_guest() {
 #[tokio::test]
 async fn a_privileged_backup_says_so_first() {
     let world = World::new().await;
-    let volume = backup(&world, "pbs-main", 208);
+    let volume = backup(&world, "nfs-backup", 208);
     let error = world.call("pve_backup_restore", json!({"volid": volume})).await.unwrap_err();
     assert_eq!(error.code.as_str(), "confirm_required", "{error}");
     assert_eq!(error.details["archive"]["unprivileged"], false, "{error:?}");
@@ -233,20 +243,39 @@ async fn jobs() {
     }
 
     let made = world
-        .call("pve_backup_job_set", json!({"schedule": "21:00", "storage": "pbs-main", "all": true}))
+        .call(
+            "pve_backup_job_set",
+            json!({"schedule": "21:00", "storage": "pbs-main", "all": true}),
+        )
         .await;
     // Its storage keeps everything, so that its runs delete nothing.
     let made = made.unwrap();
     assert_eq!((&made["did"], &made["after"]["schedule"]), (&"created".into(), &"21:00".into()));
     let id = made["after"]["id"].as_str().unwrap().to_owned();
     world.sent();
-    let set = world.confirmed("pve_backup_job_set", json!({"id": id, "schedule": "22:30", "comment": "später"})).await.unwrap();
-    assert_eq!((&set["did"], &set["before"]["schedule"], &set["after"]["schedule"]), (&"updated".into(), &"21:00".into(), &"22:30".into()));
-    assert_eq!(world.sent(), [format!(r#"PUT /cluster/backup/{id} {{"comment":"später","schedule":"22:30"}}"#)]);
-    let not = world.call("pve_backup_job_set", json!({"id": id, "comment": "x", "must_not_exist": true}));
+    let set = world
+        .confirmed(
+            "pve_backup_job_set",
+            json!({"id": id, "schedule": "22:30", "comment": "später"}),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (&set["did"], &set["before"]["schedule"], &set["after"]["schedule"]),
+        (&"updated".into(), &"21:00".into(), &"22:30".into())
+    );
+    assert_eq!(
+        world.sent(),
+        [format!(r#"PUT /cluster/backup/{id} {{"comment":"später","schedule":"22:30"}}"#)]
+    );
+    let not =
+        world.call("pve_backup_job_set", json!({"id": id, "comment": "x", "must_not_exist": true}));
     assert_eq!(not.await.unwrap_err().code.as_str(), "conflict");
     let gone = world.confirmed("pve_backup_job_delete", json!({"id": id})).await.unwrap();
-    assert_eq!((&gone["class"], &gone["after"]), (&"DESTRUCTIVE".into(), &json!({"exists": false})));
+    assert_eq!(
+        (&gone["class"], &gone["after"]),
+        (&"DESTRUCTIVE".into(), &json!({"exists": false}))
+    );
     assert_eq!(world.sent(), [format!("DELETE /cluster/backup/{id} {{}}")]);
 }
 
@@ -286,12 +315,17 @@ async fn coverage_never_says_none_for_what_it_cannot_see() {
     assert_eq!(row(104)[at("cover")], "partly", "{}", row(104));
     assert!(row(104)[at("disks_left_out")].as_str().unwrap().contains("scsi1: backup=0"));
     assert!(row(100)[at("last_backup")].is_string(), "{}", row(100));
-    let gaps = world.call("pve_backup_coverage", json!({"gaps": true, "limit": 200})).await.unwrap();
+    let gaps =
+        world.call("pve_backup_coverage", json!({"gaps": true, "limit": 200})).await.unwrap();
     assert!(gaps["total"].as_u64() < all["total"].as_u64(), "{gaps}");
     let one = world.call("pve_backup_coverage", json!({"vmid": 115})).await.unwrap();
     assert_eq!((&one["total"], &one["guests_by_state"]["not"]), (&1.into(), &1.into()));
 
-    world.sim.inject(Fault::new(Effect::Error(403, "Permission check failed (/, Sys.Audit)\n".into())).path("/cluster/backup").always());
+    world.sim.inject(
+        Fault::new(Effect::Error(403, "Permission check failed (/, Sys.Audit)\n".into()))
+            .path("/cluster/backup")
+            .always(),
+    );
     let blind = World::call(&world, "pve_backup_coverage", json!({"vmid": 115})).await;
     world.app.pve.forget();
     let blind = match blind {
@@ -304,9 +338,9 @@ async fn coverage_never_says_none_for_what_it_cannot_see() {
 #[tokio::test]
 async fn contents_of_both_kinds_of_storage() {
     let world = World::new().await;
-    let file = backup(&world, "nfs-backup", 105);
+    let file = backup(&world, "nfs-backup", 117);
     let seen = world.call("pve_backup_contents", json!({"volid": file})).await.unwrap();
-    assert_eq!(seen["config"]["name"], "erp-app", "{seen}");
+    assert_eq!(seen["config"]["name"], "zeiterfassung", "{seen}");
     assert!(seen["files_unknown"].as_str().unwrap().contains("Backup Server"));
     assert!(world.sent().is_empty());
     let pbs = backup(&world, "pbs-main", 200);

@@ -90,7 +90,10 @@ impl World {
     /// Whether the last change carried a digest.
     pub fn with_digest(&self) -> bool {
         let seen = self.sim.requests();
-        seen.iter().rev().find(|r| r.method != "GET").is_some_and(|r| r.params.contains_key("digest"))
+        seen.iter()
+            .rev()
+            .find(|r| r.method != "GET")
+            .is_some_and(|r| r.params.contains_key("digest"))
     }
 
     /// A guest's option as the simulator holds it.
