@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::{
-    ApiPath, Params,
+    ApiPath, Params, Upload,
     cache::{Cache, is_kept},
     error::{self, Call},
     hosts::Hosts,
@@ -131,6 +131,17 @@ impl Client {
         sending.await.map_err(|e| Error::internal(format!("sending broke off: {e}")))?
     }
 
+    /// An upload: as [`Client::send`], with the file streamed along.
+    ///
+    /// # Errors
+    /// As [`Client::send`]; `upload_refused` when the file cannot be read again.
+    pub async fn send_file(&self, permit: Permit, file: Arc<Upload>) -> Result<Value> {
+        let inner = Arc::clone(&self.inner);
+        let sending =
+            tokio::spawn(async move { inner.transmit_file(permit.operation(), file).await });
+        sending.await.map_err(|e| Error::internal(format!("sending broke off: {e}")))?
+    }
+
     /// Forgets kept answers, because the estate was changed by other means.
     pub fn forget(&self) {
         self.inner.cache.forget();
@@ -189,7 +200,7 @@ impl Inner {
             target.push_str(&encoded);
         }
         let body = in_body.then_some(encoded);
-        Request { method, target, body, timeout, authorized: true }
+        Request { method, target, body, timeout, file: None, authorized: true }
     }
 }
 

@@ -19,6 +19,7 @@ pub mod task;
 mod times;
 pub mod tls;
 mod transport;
+pub mod upload;
 mod wait;
 pub mod x509;
 
@@ -29,6 +30,7 @@ pub use params::{ParamValue, Params};
 pub use path::ApiPath;
 pub use schema::Schema;
 pub use task::{TaskStatus, Upid};
+pub use upload::Upload;
 
 #[cfg(test)]
 mod read_tests;

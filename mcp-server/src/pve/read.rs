@@ -48,6 +48,7 @@ impl Inner {
             target: path.to_owned(),
             body: None,
             timeout: times::of_read(path, self.config.timeout),
+            file: None,
             authorized: false,
         };
         let read = |_: &_, reply: &Reply| Schema::parse(&String::from_utf8_lossy(&reply.body));

@@ -16,6 +16,7 @@ use super::{
     read::Failures,
     times,
     transport::{Failure, Reply},
+    upload::{Attached, Upload},
 };
 use crate::{
     Code, Error, Result,
@@ -49,6 +50,24 @@ impl Drop for Changing<'_> {
 impl Inner {
     /// Sends an operation once. The caller holds a permit for it.
     pub(super) async fn transmit(self: &Arc<Self>, operation: &Operation) -> Result<Value> {
+        self.transmit_with(operation, None).await
+    }
+
+    /// As [`Inner::transmit`], with a file in the place of the body.
+    pub(super) async fn transmit_file(
+        self: &Arc<Self>,
+        operation: &Operation,
+        file: Arc<Upload>,
+    ) -> Result<Value> {
+        let attached = Attached::new(file, &operation.params)?;
+        self.transmit_with(operation, Some(attached)).await
+    }
+
+    async fn transmit_with(
+        self: &Arc<Self>,
+        operation: &Operation,
+        file: Option<Attached>,
+    ) -> Result<Value> {
         let Operation { method, path, params } = operation;
         let reads = *method == Method::Get;
         let timeout = if reads {
@@ -56,7 +75,12 @@ impl Inner {
         } else {
             times::of_change(*method, path.as_str(), self.config.timeout)
         };
-        let request = self.request(*method, path, params, timeout);
+        let mut request = self.request(*method, path, params, timeout);
+        if let Some(file) = file {
+            request.timeout = timeout.saturating_add(file.time());
+            request.body = None;
+            request.file = Some(file);
+        }
         let size = request.body.as_ref().map_or(0, String::len);
         if size > MAX_BODY {
             return Err(Error::argument(format!(
@@ -65,7 +89,7 @@ impl Inner {
             .hint("send less at once; files go up by pve_upload")
             .with("bytes", size));
         }
-        let end = Instant::now() + timeout;
+        let end = Instant::now() + request.timeout;
         self.check_node_of(path, end).await?;
         let transport = self.transport().await?;
         let _changing = (!reads).then(|| Changing::new(&self.cache));

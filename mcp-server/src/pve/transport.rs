@@ -7,7 +7,7 @@ use reqwest::header::{
 };
 use secrecy::ExposeSecret;
 
-use super::tls;
+use super::{tls, upload::Attached};
 use crate::{
     Code, Error, Result,
     config::{ApiToken, Config, HostPort},
@@ -31,6 +31,8 @@ pub(crate) struct Request {
     /// Form-encoded body; `None` for GET and DELETE.
     pub body: Option<String>,
     pub timeout: Duration,
+    /// A file that is streamed in the place of the body.
+    pub file: Option<Attached>,
     /// Whether the token goes along (public documents need none).
     pub authorized: bool,
 }
@@ -127,6 +129,9 @@ impl Transport {
                 .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
                 .header(CONTENT_LENGTH, body.len())
                 .body(body.clone());
+        }
+        if let Some(file) = &request.file {
+            out = file.put_into(out).await.map_err(Failure::NotSent)?;
         }
         let failed = |e: reqwest::Error| failure(host, request.timeout, &e);
         let mut response = out.send().await.map_err(failed)?;

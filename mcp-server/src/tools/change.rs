@@ -1,6 +1,6 @@
 //! A change on its way: through the gate, sent once, waited for, told truly.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,19 +10,21 @@ use super::{Ctx, core::wait_for_task, session};
 use crate::{
     Code, Error, Result,
     insight::estate::Guest,
-    pve::{ApiPath, Params, Upid, loose},
-    render::Answer,
+    pve::{ApiPath, Params, Upid, Upload, loose},
+    render::{Answer, units},
     safety::{
         Caller, Fresh, Method, Operation, Outcome, Permit, Plan, Said, Trail,
         audit::Step,
         undo::{self, Kept},
     },
-    tools::Form,
+    tools::{Form, Progress},
 };
 
 /// How long a wait lasts unless asked otherwise: shorter than the time-out of
 /// common clients, which give up at 60 s.
 pub const WAIT: Duration = Duration::from_secs(45);
+/// How often a caller hears how far an upload is.
+const TELL: Duration = Duration::from_millis(500);
 
 /// Arguments of every change.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -136,6 +138,28 @@ impl Ctx<'_> {
     /// # Errors
     /// The gate's refusal, or what the sender met.
     pub async fn submit(self, operation: Operation, asked: &Asked) -> Result<Submitted> {
+        self.submit_with(operation, asked, None).await
+    }
+
+    /// Puts an upload before the gate and, with its permit, streams the file.
+    ///
+    /// # Errors
+    /// As [`Ctx::submit`].
+    pub async fn submit_file(
+        self,
+        operation: Operation,
+        asked: &Asked,
+        file: Arc<Upload>,
+    ) -> Result<Submitted> {
+        self.submit_with(operation, asked, Some(file)).await
+    }
+
+    async fn submit_with(
+        self,
+        operation: Operation,
+        asked: &Asked,
+        file: Option<Arc<Upload>>,
+    ) -> Result<Submitted> {
         let client = self.session.client();
         let caller = self.caller(&client, asked);
         let app = self.app;
@@ -157,7 +181,7 @@ impl Ctx<'_> {
                 app.gate.answer(*pending, said, &state).await?
             }
         };
-        self.send(permit).await
+        self.send(permit, file).await
     }
 
     /// Records a call whose method, path or parameters cannot be read.
@@ -181,17 +205,24 @@ impl Ctx<'_> {
 
     /// Sends with a permit and records what became of it. The state that is
     /// replaced is kept where it can be put back.
-    async fn send(self, permit: Permit) -> Result<Submitted> {
+    async fn send(self, permit: Permit, file: Option<Arc<Upload>>) -> Result<Submitted> {
         let trail = permit.trail();
         let replaced = self.replaced(&trail, permit.operation()).await;
         // A caller who goes away stops nothing that is on its way: what was
         // sent is recorded whoever still listens.
         let (app, record) = (self.app.clone(), trail.clone());
+        let watched = file.clone();
         let sending = tokio::spawn(async move {
-            let result = app.pve.send(permit).await;
+            let result = match file {
+                Some(file) => app.pve.send_file(permit, file).await,
+                None => app.pve.send(permit).await,
+            };
             let recorded = app.gate.sent(&record, &result);
             (result, recorded)
         });
+        if let Some(file) = watched {
+            self.tell_upload(&file, &sending).await;
+        }
         let (result, recorded) = sending.await.map_err(|_| {
             Error::new(Code::OutcomeUnknown, "the sender failed in a way it should not")
         })?;
@@ -212,6 +243,18 @@ impl Ctx<'_> {
             self.keep(&mut sent).await;
         }
         Ok(Submitted::Sent(Box::new(sent)))
+    }
+
+    /// Tells how far an upload is until it has been sent.
+    async fn tell_upload<T>(self, file: &Upload, sending: &tokio::task::JoinHandle<T>) {
+        while !sending.is_finished() && file.sent() < file.length() {
+            #[allow(clippy::cast_precision_loss)]
+            let percent = file.sent() as f64 / file.length().max(1) as f64 * 100.0;
+            let message =
+                format!("{} of {} sent", units::bytes(file.sent()), units::bytes(file.length()));
+            self.session.progress(Progress { message, percent: Some(percent) });
+            tokio::time::sleep(TELL).await;
+        }
     }
 
     /// What a change replaces, read right before it is sent.

@@ -57,11 +57,12 @@ pub async fn status(ctx: Ctx<'_>, args: OneGuest) -> Result<Answer> {
         Ok(info) => {
             let info = info.get("result").unwrap_or(&info);
             put(&mut out, "version", loose::text(info, "version"));
-            let off: Vec<String> = loose::rows(info.get("supported_commands").unwrap_or(&Value::Null))
-                .iter()
-                .filter(|c| c.get("enabled").is_some() && !loose::flag(c, "enabled"))
-                .filter_map(|c| loose::text(c, "name"))
-                .collect();
+            let off: Vec<String> =
+                loose::rows(info.get("supported_commands").unwrap_or(&Value::Null))
+                    .iter()
+                    .filter(|c| c.get("enabled").is_some() && !loose::flag(c, "enabled"))
+                    .filter_map(|c| loose::text(c, "name"))
+                    .collect();
             put(&mut out, "disabled_commands", Some(off).filter(|o| !o.is_empty()));
             told_by_agent(ctx, &guest, &mut out).await;
         }
@@ -172,13 +173,15 @@ pub async fn command(ctx: Ctx<'_>, args: Run) -> Result<Answer> {
     let guest = ctx.guest_now(args.vmid).await?;
     only_vms(&guest)?;
     let config = ctx.get_below(&guest, &["config"], Params::new()).await?;
-    let unable = |why: String| Error::new(Code::AgentUnavailable, why).with("vmid", args.vmid.get());
+    let unable =
+        |why: String| Error::new(Code::AgentUnavailable, why).with("vmid", args.vmid.get());
     if !GuestConfig::new(guest.kind, &config).agent() {
         return Err(unable(format!("the agent of guest {} is not enabled", guest.vmid)));
     }
     if guest.status == GuestStatus::Stopped {
-        return Err(unable(format!("guest {} does not run", guest.vmid))
-            .hint("pve_guest_start starts it"));
+        return Err(
+            unable(format!("guest {} does not run", guest.vmid)).hint("pve_guest_start starts it")
+        );
     }
     let word = args.command.segment();
     let call = on_guest(Method::Post, &guest, &["agent", word], Params::new())?;
@@ -195,7 +198,9 @@ pub async fn command(ctx: Ctx<'_>, args: Run) -> Result<Answer> {
     }
     let note = match args.command {
         Command::Freeze => Some("the guest writes nothing until pve_vm_agent_command thaw"),
-        Command::Shutdown => Some("the agent was asked; pve_vm_status shows whether the guest is down"),
+        Command::Shutdown => {
+            Some("the agent was asked; pve_vm_status shows whether the guest is down")
+        }
         _ => None,
     };
     let empty = result.as_object().is_some_and(Map::is_empty);

@@ -112,13 +112,18 @@ impl Clone {
             dns_name(name)?;
         }
         if source.kind == GuestKind::Lxc && self.format.is_some() {
-            return Err(Error::argument("a container's clone has no `format`").with("argument", "format"));
+            return Err(
+                Error::argument("a container's clone has no `format`").with("argument", "format")
+            );
         }
         let full = self.full.unwrap_or(!source.template);
         if !full && !source.template {
-            return Err(Error::argument(format!("guest {} is no template: only templates have linked clones", source.vmid))
-                .hint("leave `full` out, or make it true")
-                .with("argument", "full"));
+            return Err(Error::argument(format!(
+                "guest {} is no template: only templates have linked clones",
+                source.vmid
+            ))
+            .hint("leave `full` out, or make it true")
+            .with("argument", "full"));
         }
         if !full && (self.storage.is_some() || self.format.is_some()) {
             return Err(Error::argument("a linked clone stays on the storage of its template")
@@ -156,12 +161,17 @@ pub async fn clone(ctx: Ctx<'_>, args: Clone) -> Result<Answer> {
     let after = args.after(&source)?;
     let node = args.target.as_ref().map_or_else(|| source.node.to_string(), ToString::to_string);
     let named = args.newid.is_some();
+    // The clone begins with the options of its source, under a digest of its own.
+    let mut config = (*ctx.get_below(&source, &["config"], Params::new()).await?).clone();
+    if let Some(options) = config.as_object_mut() {
+        options.remove("digest");
+    }
     let (newid, done) = with_new_id(ctx, NewId::of(args.newid), |newid| {
         let call = on_guest(Method::Post, &source, &["clone"], args.params(&source, newid));
         let future = future_guest(newid, source.kind, &node);
-        let (after, asked) = (&after, &args.asked);
+        let (after, config, asked) = (&after, &config, &args.asked);
         async move {
-            after.foresee(ctx, &future, asked, named).await?;
+            after.foresee(ctx, &future, config, asked, named).await?;
             ctx.run(call?, asked).await
         }
     })
@@ -170,7 +180,7 @@ pub async fn clone(ctx: Ctx<'_>, args: Clone) -> Result<Answer> {
     let answer = match done {
         Submitted::DryRun(answer) => {
             let answer = answer.with("vmid", newid.get()).with("from", from);
-            let then = told_ahead(&after, &future_guest(newid, source.kind, &node))?;
+            let then = told_ahead(&after, &future_guest(newid, source.kind, &node), &config)?;
             if then.is_empty() { answer } else { answer.with("then", then) }
         }
         Submitted::Sent(sent) => {
@@ -178,7 +188,9 @@ pub async fn clone(ctx: Ctx<'_>, args: Clone) -> Result<Answer> {
             after.run(ctx, newid, sent, "clone", &args.asked).await?
         }
     };
-    Ok(answer.heading(format!("clone of {} as guest {newid}", title(&source))).untrusted(&["from", "after"]))
+    Ok(answer
+        .heading(format!("clone of {} as guest {newid}", title(&source)))
+        .untrusted(&["from", "after"]))
 }
 
 #[cfg(test)]
@@ -190,7 +202,8 @@ mod tests {
         for good in ["web-01", "a", "web.example.test", "7up"] {
             assert!(dns_name(good).is_ok(), "{good}");
         }
-        for bad in ["", "-a", "a-", "a..b", ".a", "a_b", "a b", "a,b", "a\n", "ä", &"a".repeat(64)] {
+        for bad in ["", "-a", "a-", "a..b", ".a", "a_b", "a b", "a,b", "a\n", "ä", &"a".repeat(64)]
+        {
             assert!(dns_name(bad).is_err(), "{bad:?}");
         }
     }

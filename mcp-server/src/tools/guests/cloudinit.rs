@@ -29,8 +29,7 @@ use crate::{
 
 /// The unreserved characters of RFC 3986; `sshkeys` is percent-encoded once
 /// by itself, before the body is.
-const UNRESERVED: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Addresses of one interface; what is not named stays as it is.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -99,11 +98,20 @@ pub fn encoded_keys(keys: &[String]) -> Result<String> {
                 .hint("give the public one, which ends in .pub")
                 .with("argument", "ssh_keys"));
         }
-        let body = |word: &str| word.len() > 16 && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='));
+        let body = |word: &str| {
+            word.len() > 16
+                && word
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='))
+        };
         let words = line.split_whitespace();
-        let known = |w: &str| w.starts_with("ssh-") || w.starts_with("ecdsa-") || w.starts_with("sk-");
+        let known =
+            |w: &str| w.starts_with("ssh-") || w.starts_with("ecdsa-") || w.starts_with("sk-");
         let mut rest = words.skip_while(|w| !known(w));
-        if rest.next().is_none() || !rest.next().is_some_and(body) || line.chars().any(char::is_control) {
+        if rest.next().is_none()
+            || !rest.next().is_some_and(body)
+            || line.chars().any(char::is_control)
+        {
             return Err(Error::argument("`ssh_keys` holds something that is no public key")
                 .hint("one line each, as `ssh-ed25519 AAAA… name`")
                 .with("argument", "ssh_keys"));
@@ -141,7 +149,8 @@ impl Addresses {
                     .with("argument", key));
             }
         }
-        for (key, value, ip, v6) in [("gw", &self.gw, "ip", false), ("gw6", &self.gw6, "ip6", true)] {
+        for (key, value, ip, v6) in [("gw", &self.gw, "ip", false), ("gw6", &self.gw6, "ip6", true)]
+        {
             let Some(value) = value else { continue };
             if value.is_empty() {
                 line.remove(key);
@@ -150,8 +159,9 @@ impl Addresses {
                     .hint("an address without a prefix")
                     .with("argument", key));
             } else if !line.get(ip).is_some_and(|ip| ip.contains('/')) {
-                return Err(Error::argument(format!("`{key}` needs a fixed `{ip}`"))
-                    .with("argument", key));
+                return Err(
+                    Error::argument(format!("`{key}` needs a fixed `{ip}`")).with("argument", key)
+                );
             } else {
                 line.set(key, value)?;
             }
@@ -242,7 +252,8 @@ pub fn drive(config: &Value) -> Option<String> {
 pub fn drive_slot(config: &Value) -> Result<String> {
     let slots = ["ide2", "ide0", "ide3", "ide1", "scsi30", "scsi29"];
     let free = slots.into_iter().find(|slot| loose::some(config, slot).is_none());
-    free.map(str::to_owned).ok_or_else(|| Error::argument("no slot is free for the cloud-init drive"))
+    free.map(str::to_owned)
+        .ok_or_else(|| Error::argument("no slot is free for the cloud-init drive"))
 }
 
 /// `pve_cloudinit_set`
@@ -256,7 +267,16 @@ pub async fn set(ctx: Ctx<'_>, args: Set) -> Result<Answer> {
     let (mut params, mut gone) = args.wanted.params(&config)?;
     for name in args.delete.iter().flatten() {
         let base = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let known = ["ciuser", "cipassword", "sshkeys", "nameserver", "searchdomain", "citype", "ciupgrade", "cicustom"];
+        let known = [
+            "ciuser",
+            "cipassword",
+            "sshkeys",
+            "nameserver",
+            "searchdomain",
+            "citype",
+            "ciupgrade",
+            "cicustom",
+        ];
         if !known.contains(&name.as_str()) && base != "ipconfig" {
             return Err(Error::argument(format!("{name:?} is no option of cloud-init"))
                 .hint(format!("{}, ipconfigN", known.join(", ")))
@@ -312,7 +332,9 @@ async fn regenerated(
     let call = on_guest(Method::Put, guest, &["cloudinit"], Params::new())?;
     Ok(match ctx.submit(call, asked).await? {
         Submitted::DryRun(answer) => answer,
-        Submitted::Sent(sent) => sent.into_answer(format!("cloud-init drive of guest {}", guest.vmid)),
+        Submitted::Sent(sent) => {
+            sent.into_answer(format!("cloud-init drive of guest {}", guest.vmid))
+        }
     })
 }
 
@@ -343,7 +365,8 @@ mod tests {
         let mut answer = json!({"after": {"sshkeys": want}});
         readable_keys(&mut answer);
         assert_eq!(answer["after"]["sshkeys"], json!(keys));
-        for bad in ["", "hello", "-----BEGIN OPENSSH PRIVATE KEY-----", "ssh-ed25519", "ssh-rsa x"] {
+        for bad in ["", "hello", "-----BEGIN OPENSSH PRIVATE KEY-----", "ssh-ed25519", "ssh-rsa x"]
+        {
             let got = encoded_keys(&[bad.to_owned()]);
             assert!(got.is_err() || got.unwrap().is_empty(), "{bad}");
         }
@@ -352,8 +375,16 @@ mod tests {
     #[test]
     fn addresses_change_in_part() {
         for (now, change, after) in [
-            ("", json!({"ip": "10.0.0.5/24", "gw": "10.0.0.1"}), Some("ip=10.0.0.5/24,gw=10.0.0.1")),
-            ("ip=10.0.0.5/24,gw=10.0.0.1", json!({"ip6": "auto"}), Some("ip=10.0.0.5/24,gw=10.0.0.1,ip6=auto")),
+            (
+                "",
+                json!({"ip": "10.0.0.5/24", "gw": "10.0.0.1"}),
+                Some("ip=10.0.0.5/24,gw=10.0.0.1"),
+            ),
+            (
+                "ip=10.0.0.5/24,gw=10.0.0.1",
+                json!({"ip6": "auto"}),
+                Some("ip=10.0.0.5/24,gw=10.0.0.1,ip6=auto"),
+            ),
             ("ip=10.0.0.5/24,gw=10.0.0.1", json!({"ip": "dhcp"}), Some("ip=dhcp")),
             ("ip=10.0.0.5/24,gw=10.0.0.1", json!({"gw": ""}), Some("ip=10.0.0.5/24")),
             ("ip=dhcp", json!({"ip": ""}), Some("")),

@@ -111,12 +111,19 @@ impl Create {
             .with_some("description", self.description.as_deref());
         params = switch(params, "onboot", self.onboot);
         for (n, mount) in self.mounts.iter().flatten().enumerate() {
-            if !mount.path.starts_with('/') || mount.path == "/" || mount.path.split('/').any(|p| p == "..") {
-                return Err(Error::argument(format!("{:?} is no place to mount a volume", mount.path))
-                    .hint("an absolute path such as /data")
-                    .with("argument", "mounts"));
+            if !mount.path.starts_with('/')
+                || mount.path == "/"
+                || mount.path.split('/').any(|p| p == "..")
+            {
+                return Err(Error::argument(format!(
+                    "{:?} is no place to mount a volume",
+                    mount.path
+                ))
+                .hint("an absolute path such as /data")
+                .with("argument", "mounts"));
             }
-            let storage = storage(ctx, node, mount.storage.as_deref(), self.storage.as_deref()).await?;
+            let storage =
+                storage(ctx, node, mount.storage.as_deref(), self.storage.as_deref()).await?;
             let mut line = Line::parse("", Some("volume"));
             line.set("volume", &new_volume(&storage, &mount.size)?)?;
             line.set("mp", &mount.path)?;

@@ -120,7 +120,8 @@ impl Create {
         let mut next: Map<String, Value> = Map::new();
         let mut boot = None;
         for disk in self.disks.iter().flatten() {
-            let storage = storage(ctx, node, disk.storage.as_deref(), self.storage.as_deref()).await?;
+            let storage =
+                storage(ctx, node, disk.storage.as_deref(), self.storage.as_deref()).await?;
             let source = match (&disk.size, &disk.import_from) {
                 (Some(size), None) => new_volume(&storage, size)?,
                 (None, Some(_)) => format!("{storage}:0"),
@@ -159,11 +160,15 @@ impl Create {
         if let Some(iso) = &self.iso {
             let volume = Volume::find(ctx, iso, Some(&NodeName::parse(node)?)).await?;
             if volume.content() != "iso" {
-                return Err(Error::argument(format!("{iso} is {}, no ISO image", volume.content()))
-                    .hint("pve_list_templates lists ISO images")
-                    .with("argument", "iso"));
+                return Err(Error::argument(format!(
+                    "{iso} is {}, no ISO image",
+                    volume.content()
+                ))
+                .hint("pve_list_templates lists ISO images")
+                .with("argument", "iso"));
             }
-            let slot = super::disk::slot(&Value::Object(next.clone()), Some("ide2"), Bus::Ide.slots())?;
+            let slot =
+                super::disk::slot(&Value::Object(next.clone()), Some("ide2"), Bus::Ide.slots())?;
             next.insert(slot.clone(), iso.clone().into());
             params = params.with(&slot, format!("{iso},media=cdrom"));
         }
@@ -219,7 +224,17 @@ impl Create {
 pub fn further(mut params: Params, options: Option<&Map<String, Value>>) -> Result<Params> {
     let options = Value::Object(options.cloned().unwrap_or_default());
     for (name, value) in Params::from_json(&options)?.iter() {
-        let own = ["vmid", "node", "start", "archive", "ostemplate", "restore", "force", "unique", "storage"];
+        let own = [
+            "vmid",
+            "node",
+            "start",
+            "archive",
+            "ostemplate",
+            "restore",
+            "force",
+            "unique",
+            "storage",
+        ];
         if params.has(name) || own.contains(&name) {
             return Err(Error::argument(format!("`{name}` is set by an argument of its own"))
                 .with("argument", "options"));
@@ -264,7 +279,7 @@ pub async fn finish(
     let answer = match done {
         Submitted::DryRun(answer) => {
             let answer = answer.with("vmid", vmid.get());
-            let then = told_ahead(after, &future_guest(vmid, kind, node))?;
+            let then = told_ahead(after, &future_guest(vmid, kind, node), &Value::Null)?;
             if then.is_empty() { answer } else { answer.with("then", then) }
         }
         Submitted::Sent(sent) => {

@@ -117,8 +117,9 @@ pub fn slot(config: &Value, named: Option<&str>, (bus, count): (&str, u32)) -> R
             Error::new(Code::Conflict, format!("all {count} slots of {bus} are taken"))
         });
     };
-    let number = named.strip_prefix(bus).filter(|n| !n.is_empty() && (*n == "0" || !n.starts_with('0')));
-    if number.and_then(|n| n.parse::<u32>().ok()).is_none_or(|n| n >= count) {
+    let number =
+        named.strip_prefix(bus).filter(|n| !n.is_empty() && (*n == "0" || !n.starts_with('0')));
+    if !number.and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n < count) {
         return Err(Error::argument(format!("{named:?} is no slot of {bus}"))
             .hint(format!("{bus}0 to {bus}{}", count - 1))
             .with("argument", "slot"));
@@ -176,16 +177,23 @@ impl Add {
             GuestKind::Qemu => ([("mount", self.mount.is_some())].to_vec(), "VM"),
         };
         if let Some((name, _)) = wrong.into_iter().find(|(_, given)| *given) {
-            return Err(Error::argument(format!("a {noun}'s disk has no `{name}`"))
-                .with("argument", name));
+            return Err(
+                Error::argument(format!("a {noun}'s disk has no `{name}`")).with("argument", name)
+            );
         }
         if kind == GuestKind::Lxc {
             match self.mount.as_deref() {
                 None => {
-                    return Err(Error::argument("a container's disk needs `mount`: where it is mounted")
-                        .with("argument", "mount"));
+                    return Err(Error::argument(
+                        "a container's disk needs `mount`: where it is mounted",
+                    )
+                    .with("argument", "mount"));
                 }
-                Some(path) if !path.starts_with('/') || path == "/" || path.split('/').any(|p| p == "..") => {
+                Some(path)
+                    if !path.starts_with('/')
+                        || path == "/"
+                        || path.split('/').any(|p| p == "..") =>
+                {
                     return Err(Error::argument(format!("{path:?} is no place to mount a disk"))
                         .hint("an absolute path such as /data")
                         .with("argument", "mount"));
@@ -229,7 +237,9 @@ pub async fn add(ctx: Ctx<'_>, args: Add) -> Result<Answer> {
     args.check(guest.kind)?;
     let source = match (&args.volume, &args.size) {
         (Some(_), Some(_)) => {
-            return Err(Error::argument("give `size` for a new disk or `volume` for one that is there, not both"));
+            return Err(Error::argument(
+                "give `size` for a new disk or `volume` for one that is there, not both",
+            ));
         }
         (None, None) => {
             return Err(Error::argument("argument `size` is missing").with("argument", "size"));
@@ -248,7 +258,10 @@ pub async fn add(ctx: Ctx<'_>, args: Add) -> Result<Answer> {
         (GuestKind::Qemu, None, Some(slot)) => {
             let all = [Bus::Scsi, Bus::Virtio, Bus::Sata, Bus::Ide];
             let bus = slot.trim_end_matches(|c: char| c.is_ascii_digit());
-            all.into_iter().map(Bus::slots).find(|(name, _)| *name == bus).unwrap_or(Bus::Scsi.slots())
+            all.into_iter()
+                .map(Bus::slots)
+                .find(|(name, _)| *name == bus)
+                .unwrap_or(Bus::Scsi.slots())
         }
         (GuestKind::Qemu, None, None) => Bus::Scsi.slots(),
     };
@@ -307,12 +320,9 @@ impl Attached {
         let names: Vec<String> = disks.iter().map(|d| d.slot.clone()).collect();
         match disks.into_iter().find(|d| d.slot == slot) {
             Some(disk) => Ok(Self { guest, config, disk }),
-            None => Err(Error::new(
-                Code::NotFound,
-                format!("guest {vmid} has no disk {slot:?}"),
-            )
-            .hint(format!("disks: {}", names.join(", ")))
-            .with("argument", "disk")),
+            None => Err(Error::new(Code::NotFound, format!("guest {vmid} has no disk {slot:?}"))
+                .hint(format!("disks: {}", names.join(", ")))
+                .with("argument", "disk")),
         }
     }
 

@@ -201,7 +201,8 @@ fn guest_of(id: &str) -> Result<Vmid> {
             .with("argument", "id")
     };
     let (vmid, number) = id.split_once('-').ok_or_else(odd)?;
-    let digits = !number.is_empty() && number.len() <= 9 && number.bytes().all(|b| b.is_ascii_digit());
+    let digits =
+        !number.is_empty() && number.len() <= 9 && number.bytes().all(|b| b.is_ascii_digit());
     if digits { Vmid::parse(vmid).map_err(|_| odd()) } else { Err(odd()) }
 }
 
@@ -225,7 +226,8 @@ async fn job_id(ctx: Ctx<'_>, args: &SetReplication) -> Result<String> {
         return match own.as_slice() {
             [only] => Ok(loose::text(only, "id").unwrap_or_default()),
             several => {
-                let ids: Vec<String> = several.iter().filter_map(|r| loose::text(r, "id")).collect();
+                let ids: Vec<String> =
+                    several.iter().filter_map(|r| loose::text(r, "id")).collect();
                 Err(Error::argument("give `target` or `id`")
                     .hint(format!("jobs of guest {}: {}", args.vmid, ids.join(", ")))
                     .with("argument", "target"))
@@ -265,7 +267,9 @@ pub async fn set_replication(ctx: Ctx<'_>, args: SetReplication) -> Result<Answe
                 return Err(Error::argument("a new job needs `target`").with("argument", "target"));
             };
             if args.delete.is_some() || args.digest.is_some() {
-                return Err(Error::argument(format!("{what} is not there: nothing to delete from it")));
+                return Err(Error::argument(format!(
+                    "{what} is not there: nothing to delete from it"
+                )));
             }
             let target = ctx.node(target.as_str()).await?;
             if *guest.node == *target {

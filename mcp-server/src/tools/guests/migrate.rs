@@ -58,8 +58,7 @@ pub async fn migrate(ctx: Ctx<'_>, args: Migrate) -> Result<Answer> {
             local_disks(checked, &args)?;
         }
     }
-    let mut params =
-        Params::new().with("target", &target).with_some("bwlimit", args.bwlimit);
+    let mut params = Params::new().with("target", &target).with_some("bwlimit", args.bwlimit);
     match guest.kind {
         GuestKind::Qemu => {
             if args.restart.is_some() {
@@ -78,7 +77,10 @@ pub async fn migrate(ctx: Ctx<'_>, args: Migrate) -> Result<Answer> {
             if running && args.restart != Some(true) {
                 return Err(Error::new(
                     Code::Conflict,
-                    format!("container {} is running, and containers do not move while they run", guest.vmid),
+                    format!(
+                        "container {} is running, and containers do not move while they run",
+                        guest.vmid
+                    ),
                 )
                 .hint("`restart` stops it, moves it and starts it again"));
             }
@@ -171,7 +173,12 @@ fn local_disks(checked: &Value, args: &Migrate) -> Result<()> {
     let names: Vec<String> = attached.iter().filter_map(|d| loose::text(d, "volid")).collect();
     Err(Error::new(
         Code::Conflict,
-        format!("guest {} has local disks ({}): {}", args.vmid, units::bytes(size), names.join(", ")),
+        format!(
+            "guest {} has local disks ({}): {}",
+            args.vmid,
+            units::bytes(size),
+            names.join(", ")
+        ),
     )
     .hint("`with_local_disks` copies them to the target over the network")
     .with("local_disks", names))
@@ -208,7 +215,9 @@ pub async fn template(ctx: Ctx<'_>, args: Template) -> Result<Answer> {
             Code::Conflict,
             format!("guest {} has snapshots: {}", guest.vmid, snapshots.join(", ")),
         )
-        .hint("a template has none: delete them, or clone the guest and make the clone a template"));
+        .hint(
+            "a template has none: delete them, or clone the guest and make the clone a template",
+        ));
     }
     let call = on_guest(Method::Post, &guest, &["template"], Params::new())?;
     let before = json!({"name": guest.name, "template": guest.template});

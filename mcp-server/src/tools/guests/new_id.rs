@@ -41,7 +41,7 @@ impl Held {
     /// Holds a VMID, unless another call does.
     fn take(server: usize, vmid: Vmid) -> Option<Self> {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        held.insert((server, vmid)).then_some(Self(server, vmid))
+        held.insert((server, vmid)).then(|| Self(server, vmid))
     }
 }
 

@@ -59,7 +59,9 @@ impl Wanted {
     /// Refuses what the kind of guest does not have, and values that are none.
     fn check(&self, kind: GuestKind) -> Result<()> {
         let wrong = |name: &str, value: &str, hint: &str| {
-            Err(Error::argument(format!("`{name}` cannot be {value:?}")).hint(hint).with("argument", name))
+            Err(Error::argument(format!("`{name}` cannot be {value:?}"))
+                .hint(hint)
+                .with("argument", name))
         };
         let only: &[(&str, bool)] = match kind {
             GuestKind::Lxc => &[("model", self.model.is_some())],
@@ -187,7 +189,9 @@ impl Wanted {
     /// As [`Wanted::apply`]; `invalid_argument` without a bridge.
     pub fn new_line(&self, kind: GuestKind, slot: &str, firewall: bool) -> Result<Line> {
         if self.bridge.is_none() {
-            return Err(Error::argument("a new interface needs `bridge`").with("argument", "bridge"));
+            return Err(
+                Error::argument("a new interface needs `bridge`").with("argument", "bridge")
+            );
         }
         let number = slot.strip_prefix("net").unwrap_or("0");
         let empty = match kind {
@@ -199,8 +203,7 @@ impl Wanted {
                 .hint("net0 to net31")
                 .with("argument", "slot"));
         };
-        let wanted =
-            Self { firewall: self.firewall.or(firewall.then_some(true)), ..self.clone() };
+        let wanted = Self { firewall: self.firewall.or(firewall.then_some(true)), ..self.clone() };
         wanted.apply(kind, &nic)
     }
 }
@@ -209,7 +212,8 @@ impl Wanted {
 fn is_mac(text: &str) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
     let hex = |p: &&str| p.len() == 2 && p.bytes().all(|b| b.is_ascii_hexdigit());
-    let even = parts.first().and_then(|p| u8::from_str_radix(p, 16).ok()).is_some_and(|n| n % 2 == 0);
+    let even =
+        parts.first().and_then(|p| u8::from_str_radix(p, 16).ok()).is_some_and(|n| n % 2 == 0);
     parts.len() == 6 && parts.iter().all(hex) && even
 }
 
@@ -220,7 +224,11 @@ fn is_name(text: &str) -> bool {
 
 /// Whether a text is an address of the family.
 pub fn is_address(text: &str, v6: bool) -> bool {
-    if v6 { text.parse::<std::net::Ipv6Addr>().is_ok() } else { text.parse::<std::net::Ipv4Addr>().is_ok() }
+    if v6 {
+        text.parse::<std::net::Ipv6Addr>().is_ok()
+    } else {
+        text.parse::<std::net::Ipv4Addr>().is_ok()
+    }
 }
 
 /// Whether a text is an address with its prefix.
@@ -362,16 +370,55 @@ mod tests {
         let vm = "virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1,queues=4";
         let ct = "name=eth0,bridge=vmbr0,firewall=1,gw=10.0.0.1,hwaddr=BC:24:11:00:00:02,ip=10.0.0.5/24,type=veth";
         for (kind, before, change, after) in [
-            (GuestKind::Qemu, vm, json!({"tag": 10}), "virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1,queues=4,tag=10"),
-            (GuestKind::Qemu, vm, json!({"model": "e1000"}), "e1000=BC:24:11:00:00:01,bridge=vmbr0,firewall=1,queues=4"),
-            (GuestKind::Qemu, vm, json!({"mac": "bc:24:11:00:00:09"}), "virtio=BC:24:11:00:00:09,bridge=vmbr0,firewall=1,queues=4"),
-            (GuestKind::Qemu, vm, json!({"model": "e1000", "mac": "bc:24:11:00:00:09"}), "e1000=BC:24:11:00:00:09,bridge=vmbr0,firewall=1,queues=4"),
-            (GuestKind::Qemu, "virtio=BC:24:11:00:00:01,bridge=vmbr0,tag=5,link_down=1", json!({"tag": 0, "link_down": false}), "virtio=BC:24:11:00:00:01,bridge=vmbr0"),
-            (GuestKind::Lxc, ct, json!({"bridge": "vmbr1"}), "name=eth0,bridge=vmbr1,firewall=1,gw=10.0.0.1,hwaddr=BC:24:11:00:00:02,ip=10.0.0.5/24,type=veth"),
-            (GuestKind::Lxc, ct, json!({"ip": "dhcp"}), "name=eth0,bridge=vmbr0,firewall=1,hwaddr=BC:24:11:00:00:02,ip=dhcp,type=veth"),
+            (
+                GuestKind::Qemu,
+                vm,
+                json!({"tag": 10}),
+                "virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1,queues=4,tag=10",
+            ),
+            (
+                GuestKind::Qemu,
+                vm,
+                json!({"model": "e1000"}),
+                "e1000=BC:24:11:00:00:01,bridge=vmbr0,firewall=1,queues=4",
+            ),
+            (
+                GuestKind::Qemu,
+                vm,
+                json!({"mac": "bc:24:11:00:00:09"}),
+                "virtio=BC:24:11:00:00:09,bridge=vmbr0,firewall=1,queues=4",
+            ),
+            (
+                GuestKind::Qemu,
+                vm,
+                json!({"model": "e1000", "mac": "bc:24:11:00:00:09"}),
+                "e1000=BC:24:11:00:00:09,bridge=vmbr0,firewall=1,queues=4",
+            ),
+            (
+                GuestKind::Qemu,
+                "virtio=BC:24:11:00:00:01,bridge=vmbr0,tag=5,link_down=1",
+                json!({"tag": 0, "link_down": false}),
+                "virtio=BC:24:11:00:00:01,bridge=vmbr0",
+            ),
+            (
+                GuestKind::Lxc,
+                ct,
+                json!({"bridge": "vmbr1"}),
+                "name=eth0,bridge=vmbr1,firewall=1,gw=10.0.0.1,hwaddr=BC:24:11:00:00:02,ip=10.0.0.5/24,type=veth",
+            ),
+            (
+                GuestKind::Lxc,
+                ct,
+                json!({"ip": "dhcp"}),
+                "name=eth0,bridge=vmbr0,firewall=1,hwaddr=BC:24:11:00:00:02,ip=dhcp,type=veth",
+            ),
         ] {
             let nic = Nic::parse(kind, "net0", before).unwrap();
-            assert_eq!(wanted(change.clone()).apply(kind, &nic).unwrap().to_string(), after, "{change}");
+            assert_eq!(
+                wanted(change.clone()).apply(kind, &nic).unwrap().to_string(),
+                after,
+                "{change}"
+            );
         }
     }
 
@@ -380,8 +427,14 @@ mod tests {
         let line = |kind, value, firewall| {
             wanted(value).new_line(kind, "net2", firewall).map(|l| l.to_string())
         };
-        assert_eq!(line(GuestKind::Qemu, json!({"bridge": "vmbr0"}), true).unwrap(), "virtio,bridge=vmbr0,firewall=1");
-        assert_eq!(line(GuestKind::Qemu, json!({"bridge": "vmbr0"}), false).unwrap(), "virtio,bridge=vmbr0");
+        assert_eq!(
+            line(GuestKind::Qemu, json!({"bridge": "vmbr0"}), true).unwrap(),
+            "virtio,bridge=vmbr0,firewall=1"
+        );
+        assert_eq!(
+            line(GuestKind::Qemu, json!({"bridge": "vmbr0"}), false).unwrap(),
+            "virtio,bridge=vmbr0"
+        );
         assert_eq!(
             line(GuestKind::Qemu, json!({"bridge": "vmbr0", "firewall": false, "model": "e1000", "mac": "bc:24:11:00:00:01"}), true).unwrap(),
             "e1000,bridge=vmbr0,firewall=0,macaddr=BC:24:11:00:00:01".replace(",bridge=vmbr0,firewall=0,macaddr=BC:24:11:00:00:01", ",macaddr=BC:24:11:00:00:01,bridge=vmbr0,firewall=0")
@@ -395,7 +448,8 @@ mod tests {
 
     #[test]
     fn hostile_values_are_refused() {
-        let vm = Nic::parse(GuestKind::Qemu, "net0", "virtio=BC:24:11:00:00:01,bridge=vmbr0").unwrap();
+        let vm =
+            Nic::parse(GuestKind::Qemu, "net0", "virtio=BC:24:11:00:00:01,bridge=vmbr0").unwrap();
         let ct = Nic::parse(GuestKind::Lxc, "net0", "name=eth0,bridge=vmbr0").unwrap();
         for (kind, nic, value) in [
             (GuestKind::Qemu, &vm, json!({"bridge": "vmbr0,firewall=0"})),

@@ -114,8 +114,7 @@ pub async fn create(ctx: Ctx<'_>, args: Create) -> Result<Answer> {
     if find(ctx, pool).await?.is_some() {
         return Err(Error::new(Code::Conflict, format!("pool {pool:?} exists already")));
     }
-    let params =
-        Params::new().with("poolid", pool).with_some("comment", args.comment.as_deref());
+    let params = Params::new().with("poolid", pool).with_some("comment", args.comment.as_deref());
     let done = ctx.submit(operation(Method::Post, &["pools"], params)?, &args.asked).await?;
     Ok(told(done, Value::Null, now(ctx, pool), format!("pool {pool} created")).await)
 }
@@ -171,7 +170,9 @@ mod tests {
         for good in ["produktion", "a/b", "a/b/c", "x-1_2.3"] {
             assert!(checked(good).is_ok(), "{good}");
         }
-        for bad in ["", "/", "a/", "/a", "..", "a/..", "a//b", "a/b/c/d", "a b", "a\n", "a%2fb", "ä"] {
+        for bad in
+            ["", "/", "a/", "/a", "..", "a/..", "a//b", "a/b/c/d", "a b", "a\n", "a%2fb", "ä"]
+        {
             assert!(checked(bad).is_err(), "{bad:?}");
         }
     }

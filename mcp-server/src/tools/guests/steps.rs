@@ -77,13 +77,17 @@ impl After {
             calls.push(("configure", on_guest(method, guest, &["config"], params)?));
         }
         if self.start {
-            calls.push(("start", on_guest(Method::Post, guest, &["status", "start"], Params::new())?));
+            calls.push((
+                "start",
+                on_guest(Method::Post, guest, &["status", "start"], Params::new())?,
+            ));
         }
         Ok(calls)
     }
 
     /// Whether a later step needs a confirmation that cannot be there: nothing
-    /// is made for a step that would then be refused.
+    /// is made for a step that would then be refused. `config` is what the new
+    /// guest will begin with.
     ///
     /// # Errors
     /// The refusal that the step would meet.
@@ -91,13 +95,14 @@ impl After {
         &self,
         ctx: Ctx<'_>,
         guest: &Guest,
+        config: &Value,
         asked: &AskedTask,
         named: bool,
     ) -> Result<()> {
         if asked.dry_run == Some(true) {
             return Ok(());
         }
-        for (step, call) in self.calls(guest, &Value::Null)? {
+        for (step, call) in self.calls(guest, config)? {
             if classify(&call, &Facts::default()).class != Class::Critical || step == "start" {
                 continue;
             }
@@ -106,7 +111,11 @@ impl After {
             if let Err(error) = ctx.submit(call.clone(), &trial).await
                 && matches!(
                     error.code,
-                    Code::ReadOnly | Code::FlagDisabled | Code::VmidDenied | Code::NodeDenied | Code::SelfLockout
+                    Code::ReadOnly
+                        | Code::FlagDisabled
+                        | Code::VmidDenied
+                        | Code::NodeDenied
+                        | Code::SelfLockout
                 )
             {
                 return Err(error.with("step", step));
@@ -116,7 +125,10 @@ impl After {
                 let hint = if named {
                     format!("repeat the call with `confirm` set to {path}")
                 } else {
-                    format!("repeat the call with `confirm` set to {path}, and with the VMID {}", guest.vmid)
+                    format!(
+                        "repeat the call with `confirm` set to {path}, and with the VMID {}",
+                        guest.vmid
+                    )
                 };
                 return Err(Error::new(
                     Code::ConfirmRequired,
@@ -147,7 +159,10 @@ impl After {
         let mut answer = made;
         if !self.is_nothing() && answer.answer.get("status").is_some_and(|s| s == "started") {
             let note = "the guest is still being made; its other steps were not begun";
-            return Ok(answer.with("steps", steps).with("note", note).into_answer(format!("guest {vmid}")));
+            return Ok(answer
+                .with("steps", steps)
+                .with("note", note)
+                .into_answer(format!("guest {vmid}")));
         }
         let outcome = self.each(ctx, vmid, &mut steps, asked).await;
         let stands = standing(ctx, vmid).await;
@@ -172,7 +187,10 @@ impl After {
                 .with("steps_done", steps)
                 .with("vmid", vmid.get())
                 .with("after", stands)
-                .with("note", format!("guest {vmid} was made and stands; pve_guest_delete removes it"))),
+                .with(
+                    "note",
+                    format!("guest {vmid} was made and stands; pve_guest_delete removes it"),
+                )),
         }
     }
 
@@ -195,11 +213,14 @@ impl After {
         };
         let (guest, calls) = found.await.map_err(|e| ("configure", e))?;
         for (step, call) in calls {
-            ctx.session.progress(Progress { message: format!("{step} guest {vmid}"), percent: None });
+            ctx.session
+                .progress(Progress { message: format!("{step} guest {vmid}"), percent: None });
             let done = ctx.run(call, asked).await.map_err(|e| (step, e))?;
             if let Submitted::Sent(sent) = done {
                 let status = sent.answer.get("status").cloned().unwrap_or(Value::Null);
-                steps.push(json!({"step": step, "status": status, "request": sent.answer.get("request")}));
+                steps.push(
+                    json!({"step": step, "status": status, "request": sent.answer.get("request")}),
+                );
             }
         }
         if !self.address {
@@ -258,7 +279,9 @@ async fn addresses(ctx: Ctx<'_>, guest: &Guest) -> Vec<String> {
 
 fn reachable(address: &str) -> bool {
     match address.parse::<std::net::IpAddr>() {
-        Ok(std::net::IpAddr::V4(ip)) => !ip.is_loopback() && !ip.is_link_local() && !ip.is_unspecified(),
+        Ok(std::net::IpAddr::V4(ip)) => {
+            !ip.is_loopback() && !ip.is_link_local() && !ip.is_unspecified()
+        }
         Ok(std::net::IpAddr::V6(ip)) => {
             !ip.is_loopback() && !ip.is_unicast_link_local() && !ip.is_unspecified()
         }
@@ -294,8 +317,8 @@ pub fn future_guest(vmid: Vmid, kind: GuestKind, node: &str) -> Guest {
 ///
 /// # Errors
 /// As [`After::calls`].
-pub fn told_ahead(after: &After, guest: &Guest) -> Result<Vec<Value>> {
-    let calls = after.calls(guest, &Value::Null)?;
+pub fn told_ahead(after: &After, guest: &Guest, config: &Value) -> Result<Vec<Value>> {
+    let calls = after.calls(guest, config)?;
     Ok(calls
         .into_iter()
         .map(|(step, call)| {

@@ -3,6 +3,7 @@
 mod definition;
 mod download;
 pub(super) mod place;
+mod upload;
 mod volume;
 
 use super::registry::*;
@@ -16,6 +17,8 @@ pub(super) fn tools() -> Vec<Tool> {
             "Deletes a storage definition; what is on the storage stays.", destructive, idempotent),
         tool!(Storage Write download::url, download::Url, "pve_download_url", "Download by URL",
             "Lets a node download an ISO image, container template or disk image by URL."),
+        tool!(Storage Write upload::upload, upload::Args, "pve_upload", "Upload file",
+            "Uploads an ISO image, container template or disk image from PROXMOX_UPLOAD_DIR, with its checksum."),
         tool!(Storage Write download::appliance, download::Appliance, "pve_appliance_download", "Download template",
             "Downloads a container template from the Proxmox appliance list."),
         tool!(Storage Write volume::delete, volume::Delete, "pve_volume_delete", "Delete volume",
