@@ -130,7 +130,7 @@ pub async fn set(ctx: Ctx<'_>, args: Set) -> Result<Answer> {
             match value {
                 Ok(value) => {
                     let file = waiting.fill(&id, &value)?;
-                    Submitted::Sent(sent.with("secret_file", file.display().to_string()))
+                    Submitted::Sent(Box::new(sent.with("secret_file", file.display().to_string())))
                 }
                 Err(error) => {
                     waiting.drop_it();

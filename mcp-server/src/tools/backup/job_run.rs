@@ -157,7 +157,7 @@ async fn several(
     let class = sent.first().and_then(|(_, s)| s.answer.get("class")).cloned();
     let (mut status, mut failed) = ("done", Vec::new());
     for (node, one) in sent {
-        match ctx.finish(one, asked.patience()).await {
+        match ctx.finish(*one, asked.patience()).await {
             Ok(one) => {
                 if one.answer.get("status").is_some_and(|s| s == "started") {
                     status = "started";

@@ -119,7 +119,7 @@ pub fn slot(config: &Value, named: Option<&str>, (bus, count): (&str, u32)) -> R
     };
     let number =
         named.strip_prefix(bus).filter(|n| !n.is_empty() && (*n == "0" || !n.starts_with('0')));
-    if !number.and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n < count) {
+    if number.and_then(|n| n.parse::<u32>().ok()).is_none_or(|n| n >= count) {
         return Err(Error::argument(format!("{named:?} is no slot of {bus}"))
             .hint(format!("{bus}0 to {bus}{}", count - 1))
             .with("argument", "slot"));

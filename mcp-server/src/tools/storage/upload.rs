@@ -70,7 +70,9 @@ pub async fn upload(ctx: Ctx<'_>, args: Args) -> Result<Answer> {
     let before = on_storage(ctx, &node, &args.storage, &name).await;
     let (bytes, sha256) = (file.length(), file.sha256().to_owned());
     let done = match ctx.submit_file(call, &args.asked.asked(), file).await? {
-        Submitted::Sent(sent) => Submitted::Sent(ctx.finish(sent, args.asked.patience()).await?),
+        Submitted::Sent(sent) => {
+            Submitted::Sent(Box::new(ctx.finish(*sent, args.asked.patience()).await?))
+        }
         dry => dry,
     };
     let after = async {
