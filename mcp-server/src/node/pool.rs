@@ -57,7 +57,8 @@ struct Shared {
 struct State {
     queue: VecDeque<Streams>,
     workers: usize,
-    idle: usize,
+    /// Workers that run a job.
+    busy: usize,
     closed: bool,
 }
 
@@ -82,7 +83,8 @@ impl Pool {
             Streams { input: input_end, output: output_end, limit, start_by, start: start.clone() };
         let mut state = self.shared.lock();
         state.queue.push_back(job);
-        if state.idle < state.queue.len() && state.workers < MAX_LINKS {
+        let free = state.workers.saturating_sub(state.busy);
+        if free < state.queue.len() && state.workers < MAX_LINKS {
             let shared = self.shared.clone();
             let thread = std::thread::Builder::new().name(format!("ssh {}", self.shared.name));
             match thread.spawn(move || shared.work()) {
@@ -117,8 +119,13 @@ impl Shared {
     fn work(&self) {
         let _leave = Leave(self);
         let mut link = None;
-        while let Some(job) = self.next_job(&mut link) {
-            run(&*self.connector, &mut link, job);
+        while let Some(mut job) = self.next_job(&mut link) {
+            let busy = Busy(self);
+            let end = run(&*self.connector, &mut link, &mut job);
+            // Free before the caller knows: its next job is for this connection.
+            drop(busy);
+            // Nobody there to hear it is no fault.
+            let _ = job.output.blocking_send(Output::End(end));
         }
     }
 
@@ -129,16 +136,15 @@ impl Shared {
         let mut state = self.lock();
         loop {
             if let Some(job) = state.queue.pop_front() {
+                state.busy += 1;
                 return Some(job);
             }
             if state.closed || since.elapsed() >= IDLE {
                 return None;
             }
-            state.idle += 1;
             let (woken, waited) =
                 self.wake.wait_timeout(state, KEEP_ALIVE).unwrap_or_else(PoisonError::into_inner);
             state = woken;
-            state.idle -= 1;
             if waited.timed_out() && state.queue.is_empty() {
                 drop(state);
                 if !link.as_mut().is_some_and(|link| link.keep_alive()) {
@@ -159,24 +165,34 @@ impl Drop for Leave<'_> {
     }
 }
 
-/// Runs one job to its end and tells its caller how it went.
-fn run(connector: &dyn Connector, link: &mut Option<Box<dyn Link>>, mut job: Streams) {
-    if job.output.is_closed() {
-        return;
+/// Counts as busy until it is dropped, also by a panic.
+struct Busy<'a>(&'a Shared);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.lock().busy -= 1;
     }
-    let end = if Instant::now() > job.start_by {
-        let waited = QUEUE_WAIT.as_secs();
-        let error = Error::new(
-            Code::Timeout,
-            format!("all {MAX_LINKS} connections to the node were busy for {waited} s"),
-        )
-        .hint("nothing was sent; wait for running commands to end, then try again");
-        Err(Failure { error, sent: false })
-    } else {
-        attempt(connector, link, &mut job)
-    };
-    // Nobody there to hear it is no fault.
-    let _ = job.output.blocking_send(Output::End(end));
+}
+
+/// Runs one job to its end, if it is still wanted.
+fn run(
+    connector: &dyn Connector,
+    link: &mut Option<Box<dyn Link>>,
+    job: &mut Streams,
+) -> Result<Exit, Failure> {
+    if job.output.is_closed() {
+        return Ok(Exit::default());
+    }
+    if Instant::now() <= job.start_by {
+        return attempt(connector, link, job);
+    }
+    let waited = QUEUE_WAIT.as_secs();
+    let error = Error::new(
+        Code::Timeout,
+        format!("all {MAX_LINKS} connections to the node were busy for {waited} s"),
+    )
+    .hint("nothing was sent; wait for running commands to end, then try again");
+    Err(Failure { error, sent: false })
 }
 
 /// Runs the job on the warm connection, or, where that turns out to be dead
