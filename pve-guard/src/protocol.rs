@@ -74,7 +74,7 @@ pub enum Code {
     /// A fault of the guard or of the node's programs.
     Internal,
     /// A code that a newer guard knows; never sent.
-    #[serde(other, skip_serializing)]
+    #[serde(other)]
     Unknown,
 }
 

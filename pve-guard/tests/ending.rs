@@ -147,12 +147,15 @@ fn a_flood_of_output_is_ended_in_time() {
 fn a_fork_bomb_that_is_not_frozen_is_ended_too() {
     let node = Node::new();
     let token = token();
-    // Ten at a time, each soon replaced by another one.
-    let script = "t=$0; f() { setsid sh -c 'sleep 0.05; exec \"$@\"' $t sh -c \"$b\" $t & }; \
-                  export b='setsid sh -c \"sleep 0.05; exec sh -c \\\"\\$b\\\" $0\" $0 &'; \
-                  for i in 1 2 3 4 5 6 7 8 9 10; do f; done; sleep 1000";
-    let answer = node.ask(&with(exec(&["sh", "-c", script, &token]), "timeout_s", 1));
-    assert_eq!(answer.done()["timed_out"], true);
+    // Ten chains, each link of which leaves its parent and starts the next.
+    let script = r#"export t="$0" b='setsid sh -c "sleep 0.02; eval \"\$b\"" "$t" &'
+                    for n in 1 2 3 4 5 6 7 8 9 10; do eval "$b"; done; echo ready; exec sleep 1000"#;
+    let mut guard = node.start();
+    guard.send(format!("{}\n", exec(&["sh", "-c", script, &token])));
+    guard.line();
+    eventually("it multiplies", || alive(&token).len() >= 5);
+    guard.send("{\"cancel\":true}\n");
+    assert_eq!(guard.finish().done()["cancelled"], true);
     assert_eq!(alive(&token), [0; 0]);
 }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use pve_sim::{Estate, Options, Sim};
 use tokio::io::AsyncReadExt;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// A simulated Proxmox VE API. Prints one line of JSON and runs until standard input closes.
 #[derive(Parser)]
@@ -72,17 +71,35 @@ async fn run(args: Args) -> std::io::Result<()> {
     writeln!(out, "{line}")?;
     out.flush()?;
 
-    let mut term = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     let mut stdin = tokio::io::stdin();
     let mut sink = [0_u8; 256];
+    let mut told = std::pin::pin!(told_to_stop());
     loop {
         tokio::select! {
-            _ = term.recv() => break,
-            _ = interrupt.recv() => break,
+            stop = &mut told => {
+                stop?;
+                break;
+            }
             n = stdin.read(&mut sink) => if n? == 0 { break },
         }
     }
     // The blocked read of standard input would hold the runtime open.
     std::process::exit(0)
+}
+
+/// Waits for SIGTERM or an interrupt.
+#[cfg(unix)]
+async fn told_to_stop() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut term = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = term.recv() => Ok(()),
+        result = tokio::signal::ctrl_c() => result,
+    }
+}
+
+/// Waits for an interrupt.
+#[cfg(not(unix))]
+async fn told_to_stop() -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await
 }

@@ -301,3 +301,66 @@ async fn dropping_it_stops_it() {
     }
     assert!(refused);
 }
+
+#[tokio::test]
+async fn connections_are_kept_until_something_fails() {
+    let world = World::sample().await;
+    let (id, secret) = world.sim.token("admin").unwrap();
+    let request = |path: &str| {
+        let head = format!("GET /api2/json{path} HTTP/1.1\r\nHost: x\r\n");
+        format!("{head}Authorization: PVEAPIToken={id}={secret}\r\n\r\n")
+    };
+    let many =
+        [request("/version"), request("/nodes"), request("/nope"), request("/version")].concat();
+    let text = String::from_utf8_lossy(&world.client.raw(many.as_bytes()).await).into_owned();
+    assert_eq!(
+        text.matches("HTTP/1.1 ").count(),
+        3,
+        "the refused one ended the connection: {text}"
+    );
+    assert_eq!(world.sim.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_number_is_taken_at_once() {
+    let world = World::sample().await;
+    assert_eq!(world.get("/cluster/nextid").await, "124");
+    let first = world.call("POST", "/nodes/pve1/qemu", "vmid=124&name=a").await;
+    assert_eq!(first.status, 200);
+    assert_eq!(world.get("/cluster/nextid").await, "125");
+    let second = world.call("POST", "/nodes/pve1/qemu", "vmid=124&name=b").await;
+    assert_eq!(second.reason, "unable to create VM 124 - VM 124 already exists on node 'pve1'");
+    assert_eq!(world.get("/nodes/pve1/qemu/124/config").await["lock"], "create");
+    world.sim.advance(Duration::from_secs(5));
+    assert_eq!(world.get("/nodes/pve1/qemu/124/config").await["name"], "a");
+    let body = "vmid=125&ostemplate=local:vztmpl/no.tar.zst&rootfs=local-lvm:1";
+    let failed = world.done("POST", "/nodes/pve1/lxc", body).await;
+    assert!(failed.as_str().unwrap().contains("does not exist"));
+    assert_eq!(
+        world.get("/cluster/nextid").await,
+        "125",
+        "what could not be made leaves its number"
+    );
+}
+
+#[tokio::test]
+async fn tests_can_change_the_estate() {
+    let world = World::sample().await;
+    world.sim.with_state(|s| {
+        s.nodes.get_mut("pve3").unwrap().online = false;
+        s.storages.get_mut("nfs-backup").unwrap().space[0].1.offline = true;
+        s.access.users.get_mut("audit@pve").unwrap().tokens.get_mut("read").unwrap().expire = 1;
+        s.as_release_8();
+    });
+    assert_eq!(world.call("GET", "/nodes/pve3/status", "").await.status, 595);
+    let rows = world.get("/cluster/resources").await;
+    let row = |id: &str| rows.as_array().unwrap().iter().find(|r| r["id"] == id).unwrap().clone();
+    assert_eq!(row("qemu/103")["status"], "unknown");
+    assert_eq!(row("storage/pve1/nfs-backup")["status"], "unknown");
+    assert_eq!(row("node/pve3")["status"], "offline");
+    let content = world.call("GET", "/nodes/pve1/storage/nfs-backup/content", "").await;
+    assert_eq!(content.reason, "storage 'nfs-backup' is not online");
+    assert_eq!(world.call_as("readonly", "GET", "/version", "").await.status, 401);
+    assert_eq!(world.get("/version").await["release"], "8.4");
+    assert_eq!(world.get("/access/roles/PVEVMAdmin").await["VM.Monitor"], 1);
+}

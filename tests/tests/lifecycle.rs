@@ -86,6 +86,29 @@ fn it_ends_when_its_input_ends() {
     cut.finish();
 }
 
+/// A client that has asked for more than the pipe holds, reads nothing and goes away.
+#[test]
+fn it_ends_when_answers_cannot_be_written() {
+    let estate = Estate::sample();
+    let mut child = estate
+        .command()
+        .arg("serve")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut stdin = child.stdin.take().expect("stdin");
+    let open = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize("2025-11-25") });
+    writeln!(stdin, "{open}").expect("initialize");
+    for id in 2..60 {
+        let list = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" });
+        writeln!(stdin, "{list}").expect("a request");
+    }
+    drop(stdin);
+    e2e::eventually("it ends", || child.try_wait().expect("wait").is_some());
+}
+
 #[test]
 fn what_was_asked_before_the_end_of_input_is_answered() {
     let estate = Estate::sample();

@@ -140,14 +140,7 @@ fn paths_that_are_none_are_refused_before_anything_is_sent() {
         "/api2/jsonx/nodes",
         "https://192.0.2.1/nodes",
         "//192.0.2.1/nodes",
-        "/nodes/\u{2025}/status",
     ] {
-        if path == "/nodes/\u{2025}/status" {
-            // A look-alike is a name that no node has, not a way up.
-            server.call("pve_api_call", json!({ "method": "GET", "path": path }));
-            assert_harmless(&estate, path);
-            continue;
-        }
         let error = server.refused("pve_api_call", json!({ "method": "GET", "path": path }));
         assert_eq!(error["code"], "path_refused", "{path:?}");
         let class = server.ok("pve_classify_operation", json!({ "method": "GET", "path": path }));
@@ -159,6 +152,11 @@ fn paths_that_are_none_are_refused_before_anything_is_sent() {
     let error = server.refused("pve_api_call", json!({ "method": "GET", "path": long }));
     assert_eq!(error["code"], "path_refused");
     assert_eq!(estate.arrived(), Vec::<String>::new());
+
+    // A look-alike is a name that no node has, not a way up.
+    let alike = "/nodes/\u{2025}/status";
+    server.call("pve_api_call", json!({ "method": "GET", "path": alike }));
+    assert_harmless(&estate, alike);
 }
 
 #[test]

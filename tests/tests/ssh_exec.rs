@@ -227,6 +227,20 @@ async fn a_command_ends_when_it_should() {
     assert!(done.cancelled, "{done:?}");
     assert_eq!(place.node.count("sleep 614"), 0);
 
+    // Cancelled while its input stands before it.
+    let input = vec![b'x'; 8 << 20];
+    let io = Io { stdin: Some(Box::pin(&input[..])), ..Io::default() };
+    let cancel = io.cancel.clone();
+    let exec = PctExec { stdin: true, ..sh("exec sleep 618") };
+    let (done, ()) = tokio::join!(guard.pct_exec(permit(exec), io), async {
+        while place.node.count("sleep 618") == 0 {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel();
+    });
+    assert!(done.unwrap().cancelled);
+    assert_eq!(place.node.count("sleep 618"), 0);
+
     // Its caller goes away.
     let task = {
         let guard = guard.clone();

@@ -70,6 +70,20 @@ fn lines_that_are_no_requests_get_one_error_without_an_id() {
     assert_eq!(server.finish(), Vec::<Value>::new(), "nothing comes late");
 }
 
+/// Answers to bad lines stand in the order of the lines, before what is asked after them.
+#[test]
+fn errors_keep_their_place() {
+    let estate = Estate::sample();
+    let mut server = Server::open(estate.command().arg("serve"));
+    for _ in 0..50 {
+        server.send_raw(b"{ not json\n[]\n");
+        server.send(&json!({ "jsonrpc": "2.0", "id": "after", "method": "ping" }));
+        let order: Vec<Value> =
+            (0..3).filter_map(|_| server.next()).map(|m| m["error"]["code"].clone()).collect();
+        assert_eq!(order, [json!(-32700), json!(-32600), Value::Null]);
+    }
+}
+
 #[test]
 fn a_line_over_16_mib_gets_one_error_and_the_next_line_is_read() {
     let estate = Estate::sample();

@@ -8,6 +8,7 @@ use std::{
 };
 
 use clap::Args;
+use futures::{FutureExt, future::BoxFuture};
 use pve_sim::Sim;
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ use crate::{
     config::{self, CONFIG_DIR, Sources},
     mcp,
     render::Answer,
-    tools,
+    tools::{self, Asked, Form, Session},
 };
 
 /// Arguments of `demo`.
@@ -41,7 +42,16 @@ impl Demo {
     pub fn run(&self, global: &Global) -> Ran {
         let out = global.out();
         runtime()?.block_on(async {
-            let estate = Estate::start(global.variables()?, true).await?;
+            // The tour makes one change, and asks for it as it would ask about a graver one.
+            let mut variables = global.variables()?;
+            for (name, value) in [
+                ("PROXMOX_MODE", "write"),
+                ("PROXMOX_APPROVAL", "auto"),
+                ("PROXMOX_APPROVAL_SCOPE", "write"),
+            ] {
+                variables.insert(name.to_owned(), value.to_owned());
+            }
+            let estate = Estate::start(variables, true).await?;
             tour(&estate.app, out).await
         })
     }
@@ -142,11 +152,20 @@ async fn tour(app: &Arc<App>, out: Out) -> Ran {
     print(out, &call(app, "pve_guest_details", arguments).await?)?;
 
     let change = refused_change(app).await?;
-    step(out, 4, "Reboot the node", "pve_api_call", &change)?;
+    step(out, 4, "Reboot a node", "pve_api_call", &change)?;
     match call(app, "pve_api_call", change).await {
         Err(error) => out.text(&format!("refused: {error}\n\n"))?,
         Ok(_) => return Err(Error::internal("a change that must be refused was not").into()),
     }
+    let change = a_change(app, &attention).await?;
+    let dry = with_dry_run(&change);
+    step(out, 5, "What would starting this guest do?", "pve_guest_start", &dry)?;
+    print(out, &call(app, "pve_guest_start", dry).await?)?;
+
+    step(out, 6, "Start it", "pve_guest_start", &change)?;
+    out.text("The person at the client is asked first; in this tour the answer is yes:\n")?;
+    let person = Visitor { out };
+    print(out, &tools::call(app, "pve_guest_start", change, &person).await?)?;
     out.text(&connect(&program()))?;
     Ok(Exit::Well)
 }
@@ -159,11 +178,16 @@ async fn as_json(app: &Arc<App>, out: Out) -> Ran {
     };
     let attention = call(app, "pve_needs_attention", json!({})).await?;
     let vmid = a_guest(app, &attention).await?;
+    let start = a_change(app, &attention).await?;
+    let dry_run = call(app, "pve_guest_start", with_dry_run(&start)).await?;
+    let approved = tools::call(app, "pve_guest_start", start, &Visitor { out }).await?;
     out.value(&json!({
         "pve_overview": call(app, "pve_overview", json!({})).await?.structured,
         "pve_needs_attention": attention.structured,
         "pve_guest_details": call(app, "pve_guest_details", json!({"vmid": vmid})).await?.structured,
         "refused": {"pve_api_call": change, "answer": refusal},
+        "dry_run": dry_run.structured,
+        "approved": approved.structured,
         "connect": [program(), "serve", "--demo"],
     }))?;
     Ok(Exit::Well)
@@ -182,6 +206,53 @@ async fn a_guest(app: &Arc<App>, attention: &Answer) -> Result<Value> {
     let guests = call(app, "pve_list_vms", json!({"status": "running", "limit": 1})).await?;
     cell(&guests.structured, "vmid")
         .ok_or_else(|| Error::new(Code::NotFound, "the sample estate has no running guest"))
+}
+
+/// Starting a guest that should run and does not: of the findings, else any that is stopped.
+async fn a_change(app: &Arc<App>, attention: &Answer) -> Result<Value> {
+    let findings = attention.structured.get("findings").and_then(Value::as_array);
+    let stopped = findings.into_iter().flatten().find(|finding| {
+        finding.get("code").and_then(Value::as_str).is_some_and(|c| c.ends_with("_stopped"))
+    });
+    if let Some(vmid) = stopped.and_then(|finding| finding.get("vmid")) {
+        return Ok(json!({"vmid": vmid}));
+    }
+    let arguments = json!({"status": "stopped", "template": false, "limit": 1});
+    let guests = call(app, "pve_list_vms", arguments).await?;
+    cell(&guests.structured, "vmid")
+        .map(|vmid| json!({"vmid": vmid}))
+        .ok_or_else(|| Error::new(Code::NotFound, "the sample estate has no stopped guest"))
+}
+
+fn with_dry_run(arguments: &Value) -> Value {
+    let mut arguments = arguments.clone();
+    if let Some(map) = arguments.as_object_mut() {
+        map.insert("dry_run".to_owned(), true.into());
+    }
+    arguments
+}
+
+/// Whoever watches the tour: is shown the form, and says yes.
+struct Visitor {
+    out: Out,
+}
+
+impl Session for Visitor {
+    fn ask<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, Asked> {
+        if !self.out.json {
+            let lines: Vec<String> = form.text.lines().map(|line| format!("   | {line}")).collect();
+            let _ = self.out.text(&format!("{}\n   > yes\n", lines.join("\n")));
+        }
+        std::future::ready(Asked::Yes).boxed()
+    }
+
+    fn can_ask(&self) -> bool {
+        true
+    }
+
+    fn client(&self) -> String {
+        "the tour".to_owned()
+    }
 }
 
 /// The reboot of a node: CRITICAL, so that mode, flag or `confirm` stands in its way.

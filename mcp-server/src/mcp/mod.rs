@@ -16,6 +16,8 @@ use crate::{Result, app::App};
 
 /// How long running calls may take to end once the server is told to.
 const GRACE: Duration = Duration::from_millis(1_500);
+/// How long their last answers may take to be written.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// Serves one client on standard input and output until the input ends, the
 /// output is closed, or a signal arrives.
@@ -37,9 +39,20 @@ pub async fn serve_stdio(app: Arc<App>) -> Result<()> {
     };
     tokio::select! {
         () = ended => {}
-        () = async { told_to_end().await; app.closing.cancel(); tokio::time::sleep(GRACE).await } => {}
+        () = end_in_time(&app.closing) => {}
     }
     Ok(())
+}
+
+/// Waits until the server is told to end, by a signal or by the end of its input,
+/// and then as long as answers may take that are still on their way. A client that
+/// reads no more does not keep the server.
+async fn end_in_time(closing: &CancellationToken) {
+    tokio::select! {
+        () = told_to_end() => closing.cancel(),
+        () = closing.cancelled() => {}
+    }
+    tokio::time::sleep(GRACE + LAST_WORDS).await;
 }
 
 /// Waits for SIGTERM, SIGINT or SIGHUP (Ctrl-C elsewhere).

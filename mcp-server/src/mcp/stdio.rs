@@ -1,7 +1,7 @@
 //! JSON lines on standard input and output. The library answers nothing to
 //! lines that are no message; this thin layer in front of it does.
 
-use std::{io, sync::Arc};
+use std::io;
 
 use rmcp::{
     RoleServer,
@@ -12,7 +12,7 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    sync::Mutex,
+    sync::{mpsc, oneshot},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -48,18 +48,28 @@ const KNOWN_METHODS: &[&str] = &[
     "tasks/cancel",
 ];
 
+/// Lines that wait for a client that reads slowly, before reading stops, too.
+const QUEUE: usize = 64;
+
+/// A line on its way out, and who wants to know that it is written.
+struct Outgoing {
+    line: Vec<u8>,
+    written: Option<oneshot::Sender<io::Result<()>>>,
+}
+
 /// The transport.
 pub struct Stdio {
     reader: BufReader<StdioReader>,
-    writer: Arc<Mutex<StdioWriter>>,
+    queue: mpsc::Sender<Outgoing>,
     line: Vec<u8>,
+    /// The answer to a line that is no message, until the queue has taken it.
+    refusal: Option<Vec<u8>>,
     /// The rest of a line that was too long is being dropped.
     skipping: bool,
     /// A session was opened; before that the library takes requests only.
     opened: bool,
     ended: bool,
     closing: CancellationToken,
-    stop: CancellationToken,
 }
 
 /// What one line is.
@@ -73,15 +83,17 @@ impl Stdio {
     /// `closing` fires when the input ends, `stop` when the output is gone.
     pub fn new(closing: CancellationToken, stop: CancellationToken) -> Self {
         let (reader, writer) = stdio_pipes();
+        let (queue, lines) = mpsc::channel(QUEUE);
+        tokio::spawn(write_all(writer, lines, stop));
         Self {
             reader: BufReader::with_capacity(64 * 1024, reader),
-            writer: Arc::new(Mutex::new(writer)),
+            queue,
             line: Vec::new(),
+            refusal: None,
             skipping: false,
             opened: false,
             ended: false,
             closing,
-            stop,
         }
     }
 
@@ -185,25 +197,60 @@ impl Stdio {
         }
     }
 
-    /// Answers a line that is no message, off the reading path: `receive` may
-    /// be cancelled in the middle of a write.
-    fn refuse(&self, id: &Value, code: i64, message: &str) {
+    /// Prepares the answer to a line that is no message. It goes out before the next
+    /// line is read, so that it stands in its place among the answers.
+    fn refuse(&mut self, id: &Value, code: i64, message: &str) {
         let answer =
             json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}});
-        let (writer, stop) = (self.writer.clone(), self.stop.clone());
-        tokio::spawn(async move {
-            if write(&writer, answer.to_string().into_bytes()).await.is_err() {
-                stop.cancel();
-            }
-        });
+        self.refusal = Some(answer.to_string().into_bytes());
+    }
+
+    /// Hands over a prepared answer. May be cancelled: what was not handed over stays.
+    async fn hand_over(&mut self) {
+        if self.refusal.is_none() {
+            return;
+        }
+        if let Ok(place) = self.queue.reserve().await
+            && let Some(line) = self.refusal.take()
+        {
+            place.send(Outgoing { line, written: None });
+        }
+        self.refusal = None;
     }
 }
 
-async fn write(writer: &Mutex<StdioWriter>, mut line: Vec<u8>) -> io::Result<()> {
-    line.push(b'\n');
-    let mut writer = writer.lock().await;
-    writer.write_all(&line).await?;
-    writer.flush().await
+/// Writes lines in the order of the queue until it ends or the output is gone, and then fires `stop`.
+async fn write_all(
+    mut writer: StdioWriter,
+    mut lines: mpsc::Receiver<Outgoing>,
+    stop: CancellationToken,
+) {
+    while let Some(Outgoing { mut line, written }) = lines.recv().await {
+        if !line.is_empty() {
+            line.push(b'\n');
+        }
+        let result = match writer.write_all(&line).await {
+            Ok(()) => writer.flush().await,
+            Err(error) => Err(error),
+        };
+        let failed = result.is_err();
+        if let Some(written) = written {
+            // Whoever waited may have given up.
+            let _ = written.send(result);
+        }
+        if failed {
+            stop.cancel();
+            return;
+        }
+    }
+}
+
+/// Queues a line and waits until it is written; an empty one only waits for those before it.
+async fn write(queue: mpsc::Sender<Outgoing>, line: Vec<u8>) -> io::Result<()> {
+    let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+    let (written, done) = oneshot::channel();
+    queue.send(Outgoing { line, written: Some(written) }).await.map_err(|_| gone())?;
+    done.await.map_err(|_| gone())?
 }
 
 impl Transport<RoleServer> for Stdio {
@@ -213,19 +260,13 @@ impl Transport<RoleServer> for Stdio {
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let (writer, stop) = (self.writer.clone(), self.stop.clone());
-        async move {
-            let line = serde_json::to_vec(&item)?;
-            let sent = write(&writer, line).await;
-            if sent.is_err() {
-                stop.cancel();
-            }
-            sent
-        }
+        let queue = self.queue.clone();
+        async move { write(queue, serde_json::to_vec(&item)?).await }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
+            self.hand_over().await;
             if self.ended {
                 self.closing.cancel();
                 return None;
@@ -256,6 +297,6 @@ impl Transport<RoleServer> for Stdio {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.writer.lock().await.flush().await
+        write(self.queue.clone(), Vec::new()).await
     }
 }

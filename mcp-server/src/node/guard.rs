@@ -23,15 +23,17 @@ use tokio_util::sync::CancellationToken;
 use super::{
     answer::{Answer, Heard},
     link::{Connector, Output},
-    pool::{Exec, Pool},
+    pool::Pool,
     ssh::Ssh2,
     target,
 };
-use crate::{Error, Result, config::Config, pve::NodeName};
+use crate::{Code, Error, Result, config::Config, pve::NodeName};
 
 /// How long the guard may take to end a command that was cancelled: 5 s
 /// between TERM and KILL, and what the way there takes.
 const CANCEL: Duration = Duration::from_secs(8);
+/// How long that may take to be said.
+const SAY_CANCEL: Duration = Duration::from_millis(500);
 /// What a command may take on our side beyond its own time.
 const EXEC_SLACK: Duration = Duration::from_secs(20);
 
@@ -275,26 +277,37 @@ impl Guard {
     ) -> Result<Value> {
         let line = request.to_line().map_err(|e| unsendable(&e))?;
         let limit = limit_of(&request.verb);
-        let Exec { input, mut output } = self.pool(node).exec(limit)?;
+        if io.cancel.is_cancelled() {
+            return Err(not_sent(&request.verb));
+        }
+        let mut exec = self.pool(node).exec(limit)?;
         let mut answer = Answer::new(label(node), &request.verb);
+        let input = exec.input.clone().ok_or_else(|| Error::internal("a command without input"))?;
         let mut feed = pin!(feed(input, line, io.stdin.take(), io.cancel.clone()));
-        let mut give_up = None;
-        let mut fed = None;
+        let (mut give_up, mut torn) = (None, None);
         loop {
             tokio::select! {
-                piece = output.recv() => match piece {
+                piece = exec.output.recv() => match piece {
                     Some(Output::Stdout(bytes)) => answer.stdout(&bytes, &mut |heard| {
                         if let Some(on_event) = &mut io.on_event {
                             on_event(heard);
                         }
                     }),
                     Some(Output::Stderr(bytes)) => answer.stderr(&bytes),
-                    Some(Output::End(end)) => return answer.conclude(Heard::End(end)),
+                    Some(Output::End(end)) => {
+                        let answer = answer.conclude(Heard::End(end));
+                        return torn.map_or(answer, Err);
+                    }
                     None => return answer.conclude(Heard::Gone),
                 },
-                result = &mut feed, if fed.is_none() => {
-                    // Holds the input open, as the guard ends the command with it.
-                    fed = Some(result);
+                fed = &mut feed, if give_up.is_none() => {
+                    if exec.start.withdraw() {
+                        return Err(fed.torn.unwrap_or_else(|| not_sent(&request.verb)));
+                    }
+                    if !fed.said {
+                        exec.input = None;
+                    }
+                    torn = fed.torn;
                     give_up = Some(Instant::now() + CANCEL);
                 }
                 () = sleep_until(give_up.unwrap_or_else(Instant::now)), if give_up.is_some() => {
@@ -305,20 +318,27 @@ impl Guard {
     }
 }
 
+/// How feeding a command ended, other than by its own end.
+struct Fed {
+    /// Whether the guard was told to end it. A command that takes no input
+    /// leaves no room for that, and the end of its input has to do.
+    said: bool,
+    /// Why: its input could not be read to the end.
+    torn: Option<Error>,
+}
+
 /// Says everything that is to be said to the guard: the request, the input,
-/// and, when `cancel` fires, that the command is to end. Comes back only then,
-/// or when the input could not be read, with what keeps the input open.
+/// and, when `cancel` fires or the input cannot be read, that the command is to
+/// end. Comes back only after that.
 async fn feed(
     input: mpsc::Sender<Vec<u8>>,
     request: String,
     stdin: Option<Pin<Box<dyn AsyncRead + Send + '_>>>,
     cancel: CancellationToken,
-) -> mpsc::Sender<Vec<u8>> {
+) -> Fed {
     let speak = async {
         // A closed channel shows as the end of the output.
-        if input.send(request.into_bytes()).await.is_err() {
-            return std::future::pending().await;
-        }
+        let _ = input.send(request.into_bytes()).await;
         if let Some(mut stdin) = stdin {
             let mut chunk = vec![0; MAX_CHUNK];
             loop {
@@ -330,8 +350,8 @@ async fn feed(
                     }
                     // Half an input must not pass for a whole one.
                     Err(error) => {
-                        tracing::warn!("input of a guest command cannot be read: {error}");
-                        return;
+                        let cause = format!("the command's input cannot be read: {error}");
+                        return Error::internal(cause).hint("the command was ended");
                     }
                 }
             }
@@ -339,12 +359,13 @@ async fn feed(
         }
         std::future::pending().await
     };
-    tokio::select! {
-        () = speak => {}
-        () = cancel.cancelled() => {}
-    }
-    let _ = input.send(Input::Cancel.to_line().into_bytes()).await;
-    input
+    let torn = tokio::select! {
+        error = speak => Some(error),
+        () = cancel.cancelled() => None,
+    };
+    let say = input.send(Input::Cancel.to_line().into_bytes());
+    let said = matches!(tokio::time::timeout(SAY_CANCEL, say).await, Ok(Ok(())));
+    Fed { said, torn }
 }
 
 /// Connects to a node as the configuration says at that time, so that a key
@@ -414,6 +435,11 @@ fn unsendable(refused: &Refused) -> Error {
     Error::argument(refused.message.clone())
         .hint(refused.hint.clone())
         .with("guard_code", refused.code.as_str())
+}
+
+fn not_sent(verb: &Verb) -> Error {
+    let verb = verb.name().as_str();
+    Error::new(Code::Cancelled, format!("{verb} was cancelled before it was sent"))
 }
 
 fn not_for(verb: &str) -> Error {

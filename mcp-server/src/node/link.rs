@@ -1,6 +1,12 @@
 //! The seam between the guard's client and whatever carries its lines.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
 
 use tokio::sync::mpsc;
 
@@ -112,6 +118,35 @@ pub struct Streams {
     pub limit: Duration,
     /// A job that has not begun by then is not begun.
     pub start_by: Instant,
+    /// To be asked before the first input is taken.
+    pub start: Start,
+}
+
+/// Who comes first: the link that begins to send, or the caller who takes the
+/// job back. Only one of them succeeds.
+#[derive(Debug, Clone, Default)]
+pub struct Start(Arc<AtomicU8>);
+
+impl Start {
+    const BEGUN: u8 = 1;
+    const WITHDRAWN: u8 = 2;
+
+    /// The link is about to send; `false` when it must not any more.
+    #[must_use]
+    pub fn begin(&self) -> bool {
+        self.0.compare_exchange(0, Self::BEGUN, SeqCst, SeqCst) != Err(Self::WITHDRAWN)
+    }
+
+    /// The caller takes the job back; `false` when it may have been sent.
+    pub fn withdraw(&self) -> bool {
+        self.0.compare_exchange(0, Self::WITHDRAWN, SeqCst, SeqCst) != Err(Self::BEGUN)
+    }
+
+    /// Whether anything may have been sent.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.0.load(SeqCst) == Self::BEGUN
+    }
 }
 
 /// One piece of what a command has to say.

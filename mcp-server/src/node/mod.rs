@@ -18,5 +18,5 @@ mod target;
 pub use check::{CheckStep, check};
 pub use guard::{Event, Guard, GuardPermit, Io, OnEvent};
 pub use host_key::HostKey;
-pub use link::{Connector, Exit, Failure, Link, Output, Step, Streams};
+pub use link::{Connector, Exit, Failure, Link, Output, Start, Step, Streams};
 pub use pool::{Exec, MAX_LINKS, Pool};

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use super::link::{Connector, Exit, Failure, Link, Output, Streams};
+use super::link::{Connector, Exit, Failure, Link, Output, Start, Streams};
 use crate::{Code, Error, Result};
 
 /// Most connections to one node. Each runs one command at a time, because
@@ -27,10 +27,18 @@ const PIECES: usize = 8;
 /// command's input, which ends it.
 #[derive(Debug)]
 pub struct Exec {
-    /// Its standard input; dropping it is the end of input.
-    pub input: mpsc::Sender<Vec<u8>>,
+    /// Its standard input; taking it away is the end of input.
+    pub input: Option<mpsc::Sender<Vec<u8>>>,
     /// Its output; the last piece is [`Output::End`].
     pub output: mpsc::Receiver<Output>,
+    /// Whether it has begun, or is taken back.
+    pub start: Start,
+}
+
+impl Drop for Exec {
+    fn drop(&mut self) {
+        self.start.withdraw();
+    }
 }
 
 /// The connections to one node.
@@ -69,7 +77,9 @@ impl Pool {
         let (input, input_end) = mpsc::channel(PIECES);
         let (output_end, output) = mpsc::channel(PIECES);
         let start_by = Instant::now() + QUEUE_WAIT;
-        let job = Streams { input: input_end, output: output_end, limit, start_by };
+        let start = Start::default();
+        let job =
+            Streams { input: input_end, output: output_end, limit, start_by, start: start.clone() };
         let mut state = self.shared.lock();
         state.queue.push_back(job);
         if state.idle < state.queue.len() && state.workers < MAX_LINKS {
@@ -87,7 +97,7 @@ impl Pool {
         }
         drop(state);
         self.shared.wake.notify_one();
-        Ok(Exec { input, output })
+        Ok(Exec { input: Some(input), output, start })
     }
 }
 
@@ -187,6 +197,10 @@ fn attempt(
             }
             end => return end,
         }
+    }
+    // Connecting would be for nothing.
+    if job.output.is_closed() {
+        return Ok(Exit::default());
     }
     let mut fresh = connector.connect().map_err(|error| Failure { error, sent: false })?;
     let end = fresh.exec(job);

@@ -334,6 +334,7 @@ enum Fault {
     Ssh(ssh2::Error),
     Io(io::Error),
     Late(Duration),
+    Withdrawn,
 }
 
 impl std::fmt::Display for Fault {
@@ -341,6 +342,7 @@ impl std::fmt::Display for Fault {
         match self {
             Fault::Ssh(e) => f.write_str(e.message()),
             Fault::Io(e) => e.fmt(f),
+            Fault::Withdrawn => f.write_str("it was taken back before it was sent"),
             Fault::Late(limit) => write!(f, "no answer within {} s", limit.as_secs()),
         }
     }
@@ -363,9 +365,8 @@ impl Link for SshLink {
 
 async fn exec(wire: &Wire, streams: &mut Streams) -> Result<Exit, Failure> {
     let mut channel = open(wire).await.map_err(|error| Failure { error, sent: false })?;
-    let mut run = Run { wire, channel: &mut channel, sent: false };
-    let end = run.pump(streams).await;
-    let sent = run.sent;
+    let end = Run { wire, channel: &mut channel }.pump(streams).await;
+    let sent = streams.start.has_begun();
     let failure = |fault: Fault| {
         let error = Step::Guard.failed(format!("the connection was lost: {fault}"));
         Failure { error, sent }
@@ -398,7 +399,6 @@ async fn open(wire: &Wire) -> Result<Channel> {
 struct Run<'a> {
     wire: &'a Wire,
     channel: &'a mut Channel,
-    sent: bool,
 }
 
 impl Run<'_> {
@@ -462,10 +462,8 @@ impl Run<'_> {
             tokio::select! {
                 ready = self.wire.blocked() => ready?,
                 next = streams.input.recv(), if wants_input => match next {
-                    Some(bytes) => {
-                        self.sent = true;
-                        piece = Some((bytes, 0));
-                    }
+                    Some(bytes) if streams.start.begin() => piece = Some((bytes, 0)),
+                    Some(_) => return Err(Fault::Withdrawn),
                     None => input_open = false,
                 },
                 () = streams.output.closed(), if heard => {

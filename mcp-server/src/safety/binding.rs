@@ -8,14 +8,41 @@ use crate::{
     pve::{Params, loose},
 };
 
-/// Endpoints whose answer differs from one second to the next.
-const RESTLESS: [&str; 6] = [
-    "/nodes/{node}/status",
-    "/nodes/{node}/time",
-    "/nodes/{node}/subscription",
-    "/nodes/{node}/tasks/{upid}",
-    "/nodes/{node}/storage/{storage}/content",
-    "/nodes/{node}/apt/update",
+/// Objects without a variable of their own at the end of their path.
+const WHOLE: [&str; 9] = [
+    "/cluster/options",
+    "/cluster/sdn",
+    "/cluster/firewall/options",
+    "/nodes/{node}/config",
+    "/nodes/{node}/dns",
+    "/nodes/{node}/hosts",
+    "/nodes/{node}/network",
+    "/nodes/{node}/firewall/options",
+    "/nodes/{node}/apt/repositories",
+];
+
+/// Members that differ from one second to the next.
+const RESTLESS: [&str; 20] = [
+    "cpu",
+    "mem",
+    "memhost",
+    "uptime",
+    "disk",
+    "diskread",
+    "diskwrite",
+    "netin",
+    "netout",
+    "used",
+    "avail",
+    "used_fraction",
+    "localtime",
+    "time",
+    "last_sync",
+    "last_try",
+    "next_sync",
+    "duration",
+    "fail_count",
+    "pid",
 ];
 
 /// The text whose digest a yes holds for. Asks for what it needs.
@@ -101,13 +128,28 @@ fn stored(call: &Call<'_>) -> Option<Value> {
     if call.config().is_some() && template.contains("{vmid}") && !template.contains("/firewall/") {
         return None;
     }
+    let one =
+        call.method != Method::Post && template.ends_with('}') && !template.contains("/tasks/");
     let reads = call.endpoint.action(Method::Get).is_some_and(|a| a.rule.is_none());
-    if !reads || RESTLESS.contains(&template) {
+    if !reads || !(one || WHOLE.contains(&template)) {
         return None;
     }
     let segments: Vec<&str> = call.path.segments().collect();
     let answer = call.facts.ask(&segments, Params::new()).ok()?;
-    answer.get("digest").cloned().or_else(|| Some(answer.clone()))
+    answer.get("digest").cloned().or_else(|| Some(steady(answer)))
+}
+
+/// A value without what differs from one second to the next.
+fn steady(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(steady).collect(),
+        Value::Object(map) => map
+            .iter()
+            .filter(|(key, _)| !RESTLESS.contains(&key.as_str()) && !key.starts_with("pressure"))
+            .map(|(key, value)| (key.clone(), steady(value)))
+            .collect(),
+        other => other.clone(),
+    }
 }
 
 /// Whether a change needs more than `confirm`, and whether that has to be a person.

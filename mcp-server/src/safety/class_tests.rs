@@ -661,6 +661,10 @@ fn estate() -> Table {
             {"rule": "r1", "type": "resource-affinity", "affinity": "positive", "resources": "vm:100,ct:200"},
             {"rule": "r2", "type": "resource-affinity", "affinity": "negative", "resources": "ct:201,vm:101"},
         ]))
+        .with(
+            "/cluster/status",
+            json!([{"type": "node", "name": "pve1", "ip": "192.0.2.1"}, {"type": "node", "name": "pve2", "ip": "2001:db8::2"}]),
+        )
         .with("/nodes/pve1/storage/local/content", json!([{"volid": "local:iso/d.iso"}]))
         .with("/storage/keep", json!({"prune-backups": "keep-all=1"}))
         .with("/storage/prune", json!({"prune-backups": "keep-last=1"}))
@@ -822,6 +826,22 @@ fn the_state_of_the_estate_decides() {
             json!({"url": "https://e.test/x", "filename": "n.tar", "content": "vztmpl"}),
             "DESTRUCTIVE",
         ),
+        (
+            "GET /nodes/pve1/query-url-metadata",
+            json!({"url": "https://192.0.2.1:8006/x"}),
+            "NEVER target_refused",
+        ),
+        (
+            "GET /nodes/pve1/query-url-metadata",
+            json!({"url": "https://[2001:DB8:0::2]/x"}),
+            "NEVER target_refused",
+        ),
+        (
+            "GET /nodes/pve1/query-url-metadata",
+            json!({"url": "https://PVE2./x"}),
+            "NEVER target_refused",
+        ),
+        ("GET /nodes/pve1/query-url-metadata", json!({"url": "https://192.0.2.10/x"}), "WRITE"),
         (
             "POST /nodes/pve1/storage/local/upload",
             json!({"filename": "d.iso", "content": "iso"}),

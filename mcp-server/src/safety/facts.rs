@@ -58,6 +58,21 @@ type Question = (ApiPath, String);
 pub struct Facts {
     answers: BTreeMap<Question, Result<Arc<Value>, Error>>,
     open: RefCell<BTreeMap<Question, Params>>,
+    /// Why nobody answers, once that is known: further questions are not waited for.
+    down: Option<Error>,
+}
+
+/// Whether an error means that the next question would fare no better.
+fn is_down(error: &Error) -> bool {
+    matches!(
+        error.code,
+        Code::Unreachable
+            | Code::Timeout
+            | Code::TlsUntrusted
+            | Code::TlsPinMismatch
+            | Code::Unauthorized
+            | Code::Config
+    )
 }
 
 /// Most rounds of questions: an answer can raise one more question, and no check goes deeper.
@@ -77,6 +92,9 @@ impl Facts {
                 (question, answer)
             });
             let answers = futures::future::join_all(asked).await;
+            self.down = answers
+                .iter()
+                .find_map(|(_, answer)| answer.as_ref().err().filter(|e| is_down(e)).cloned());
             self.answers.extend(answers);
             result = check(self);
         }
@@ -95,6 +113,9 @@ impl Facts {
             Some(Ok(value)) => Ok(value),
             Some(Err(error)) => Err(error.clone()),
             None => {
+                if let Some(down) = &self.down {
+                    return Err(down.clone());
+                }
                 let text = question.0.to_string();
                 self.open.borrow_mut().insert(question, params);
                 Err(Error::new(Code::Unreachable, format!("{text} was not asked")))
@@ -105,6 +126,7 @@ impl Facts {
     /// Forgets every answer, so that the state is asked anew.
     pub fn clear(&mut self) {
         self.answers.clear();
+        self.down = None;
         self.open.take();
     }
 

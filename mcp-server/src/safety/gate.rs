@@ -11,6 +11,14 @@
 //! }
 //! ```
 //!
+//! ```compile_fail
+//! use proxmox_mcp::{pve::Client, safety::Operation};
+//!
+//! async fn a_tool_that_sends_without_a_permit(client: &Client, operation: Operation) {
+//!     let _ = client.send(operation).await;
+//! }
+//! ```
+//!
 //! The way of a change through it:
 //!
 //! 1. [`Gate::check`] with the operation and the [`Caller`]; `state` is
@@ -274,7 +282,9 @@ impl Gate {
     ) -> Result<Outcome> {
         let mode = self.config.approval;
         if mode == Approval::Confirm || !needs_approval(&judged.judgement, &self.config) {
-            trail.approval("confirm", None);
+            if judged.judgement.class.class == Class::Critical {
+                trail.approval("confirm", None);
+            }
             return self.permit(operation, trail.clone());
         }
         let person = mode == Approval::Human || judged.judgement.class.may_cut_access;

@@ -505,6 +505,47 @@ fn text_from_the_estate_cannot_pose_as_the_form() {
 }
 
 #[test]
+fn what_changes_by_itself_is_not_part_of_a_yes() {
+    let place = Place::new(Approval::Human);
+    let gate = place.gate();
+    let pool =
+        |cpu: f64| json!({"members": [{"vmid": 100, "cpu": cpu, "uptime": cpu, "name": "web"}]});
+    let identity = |place: &Place| {
+        for (path, answer) in [
+            ("/access/users/mcp@pve", json!({})),
+            ("/access/permissions", json!({"/": {"Sys.Audit": 1}})),
+            (
+                "/access/acl",
+                json!([{"path": "/", "ugid": "mcp@pve", "type": "user", "roleid": "Administrator"}]),
+            ),
+            ("/cluster/nextid?vmid=300", json!("300")),
+        ] {
+            place.change(path, answer);
+        }
+    };
+    identity(&place);
+    place.change("/pools/p", pool(0.5));
+    place.change("/nodes/pve1/qemu", json!([{"vmid": 100, "cpu": 0.5}]));
+    for (call, params) in [
+        ("DELETE /pools/p", json!({})),
+        ("POST /nodes/pve1/qemu", json!({"vmid": 300, "args": "-x"})),
+    ] {
+        let mut place_config = place.config.clone();
+        place_config.approval_scope = Class::Destructive;
+        let gate = Gate::new(&place_config);
+        let path = call.split_once(' ').unwrap().1;
+        let caller = Caller { confirm: Some(path), can_ask: true, ..Caller::default() };
+        let form = pending(place.try_with(&gate, call, params, &caller));
+        place.change("/pools/p", pool(0.7));
+        place.change("/nodes/pve1/qemu", json!([{"vmid": 100, "cpu": 0.7}, {"vmid": 101}]));
+        place.answer(&gate, form, Said::Yes).unwrap();
+    }
+    let form = pending(place.try_with(&gate, DELETE, json!({}), &asking()));
+    place.change("/cluster/resources", json!([{"vmid": 101, "name": "old", "node": "pve1", "type": "qemu", "status": "stopped", "cpu": 0.9}]));
+    place.answer(&gate, form, Said::Yes).unwrap();
+}
+
+#[test]
 fn every_question_goes_out_once() {
     let place = Place::new(Approval::Confirm);
     place.try_with(&place.gate(), DELETE, json!({}), &confirmed()).unwrap();

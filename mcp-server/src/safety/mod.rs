@@ -9,6 +9,8 @@ pub mod conditions;
 pub mod facts;
 pub mod files;
 pub mod flags;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gate;
 pub mod guests;
 pub mod impact;

@@ -64,6 +64,9 @@ const SECRET_BELOW: &[(&str, &[&str])] = &[
     ("/storage", &["keyring", "password", "encryptionkey"]),
 ];
 
+/// Masks secrets of one form inside a text; `None` where there was none.
+type Form = fn(&str) -> Option<String>;
+
 /// Masks secrets in answers, errors, logs and records.
 #[derive(Debug, Default)]
 pub struct Redactor {
@@ -129,7 +132,13 @@ impl Redactor {
                 found = Some(masked);
             }
         }
-        for form in [private_keys, tickets, api_tokens, assignments] {
+        // Nearly every text of a list is a name or a word that no form could match: it is
+        // looked at once and not copied.
+        let forms: &[Form] = match text.bytes().any(|b| b == b'=' || b == b':') {
+            true => &[private_keys, tickets, api_tokens, assignments],
+            false => &[private_keys],
+        };
+        for form in forms {
             let current = found.as_deref().unwrap_or(text);
             if let Some(masked) = form(current) {
                 found = Some(masked);
@@ -188,6 +197,9 @@ pub fn is_secret(path: &str, name: &str) -> bool {
 
 /// Every occurrence of a secret, in any case.
 fn replace(text: &str, secret: &str) -> Option<String> {
+    if text.len() < secret.len() {
+        return None;
+    }
     let (lower, wanted) = (text.to_ascii_lowercase(), secret.to_ascii_lowercase());
     let mut out = String::new();
     let mut from = 0;
@@ -205,6 +217,9 @@ fn replace(text: &str, secret: &str) -> Option<String> {
 
 /// PEM private keys, to their end or the end of the text.
 fn private_keys(text: &str) -> Option<String> {
+    if !text.contains("-----BEGIN ") {
+        return None;
+    }
     let mut out = String::new();
     let mut rest = text;
     let mut found = false;

@@ -66,7 +66,7 @@ pub enum Submitted {
     /// Nothing was sent: what would be.
     DryRun(Answer),
     /// It was sent, and Proxmox took it.
-    Sent(Sent),
+    Sent(Box<Sent>),
 }
 
 /// A change that Proxmox took.
@@ -167,7 +167,7 @@ impl Ctx<'_> {
         let permit = match app.gate.check(operation, &caller, &state).await? {
             Outcome::Permit(permit) => *permit,
             Outcome::DryRun(plan) => return Ok(Submitted::DryRun(dry_run(*plan))),
-            Outcome::Read(operation) => return self.read_instead(operation).await,
+            Outcome::Read(operation) => return self.read_instead(operation, asked).await,
             Outcome::Ask(pending) => {
                 let form = Form { text: pending.text.clone(), digest: pending.digest.clone() };
                 let said = match self.session.ask(&form).await {
@@ -242,7 +242,7 @@ impl Ctx<'_> {
         if sent.upid().is_none() {
             self.keep(&mut sent).await;
         }
-        Ok(Submitted::Sent(sent))
+        Ok(Submitted::Sent(Box::new(sent)))
     }
 
     /// Tells how far an upload is until it has been sent.
@@ -270,10 +270,10 @@ impl Ctx<'_> {
     }
 
     /// A call that turned out to be a read.
-    async fn read_instead(self, operation: Operation) -> Result<Submitted> {
-        let data = self.read(&operation.path, &operation.params).await?;
+    async fn read_instead(self, operation: Operation, asked: &Asked) -> Result<Submitted> {
+        let dry = asked.dry_run == Some(true);
         let mut answer = Map::new();
-        answer.insert("status".into(), "done".into());
+        answer.insert("status".into(), if dry { "dry_run" } else { "done" }.into());
         answer.insert("class".into(), "READ".into());
         answer.insert("category".into(), Value::Null);
         let params = operation.params.to_json();
@@ -281,7 +281,13 @@ impl Ctx<'_> {
             "method": operation.method.as_str(), "path": operation.path.as_str(), "params": params,
         });
         answer.insert("request".into(), request);
-        Ok(Submitted::Sent(Sent { answer, data: (*data).clone(), trail: None, replaced: None }))
+        if dry {
+            return Ok(Submitted::DryRun(Answer::new(answer).heading("nothing was sent")));
+        }
+        let data = self.read(&operation.path, &operation.params).await?;
+        let mut data = (*data).clone();
+        self.hide(&mut data);
+        Ok(Submitted::Sent(Box::new(Sent { answer, data, trail: None, replaced: None })))
     }
 
     /// Waits for the task of a change that was sent. A failed task is an error
@@ -358,7 +364,10 @@ impl Ctx<'_> {
     /// As [`Ctx::submit`] and [`Ctx::finish`].
     pub async fn run(self, operation: Operation, asked: &AskedTask) -> Result<Submitted> {
         match self.submit(operation, &asked.asked()).await? {
-            Submitted::Sent(sent) => self.finish(sent, asked.patience()).await.map(Submitted::Sent),
+            Submitted::Sent(sent) => {
+                let sent = self.finish(*sent, asked.patience()).await?;
+                Ok(Submitted::Sent(Box::new(sent)))
+            },
             dry => Ok(dry),
         }
     }

@@ -90,6 +90,24 @@ impl<'a> Ctx<'a> {
         })
     }
 
+    /// Takes the rows of hidden guests out of an answer, wherever they stand in it.
+    pub fn hide(self, value: &mut Value) {
+        if !self.app.config.read_allowed_only {
+            return;
+        }
+        match value {
+            Value::Array(rows) => {
+                rows.retain(|row| {
+                    let vmid = loose::uint(row, "vmid").and_then(|n| Vmid::new(n).ok());
+                    vmid.is_none_or(|vmid| self.sees(vmid))
+                });
+                rows.iter_mut().for_each(|row| self.hide(row));
+            }
+            Value::Object(map) => map.values_mut().for_each(|v| self.hide(v)),
+            _ => {}
+        }
+    }
+
     /// All guests of the cluster that may be read.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
 //! The tools: arguments become operations, and what comes back becomes an answer.
 //! A tool never sends a change by itself.
 
+mod access;
+mod across;
 mod args;
 mod backup;
 mod change;
@@ -8,6 +10,8 @@ pub mod context;
 pub mod core;
 mod gather;
 mod guests;
+mod network;
+mod node;
 mod outcome;
 pub mod registry;
 pub mod schema;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use super::{Ctx, backup, core, guests, storage};
+use super::{Ctx, access, backup, core, guests, network, node, storage};
 use crate::{
     Result,
     config::{Config, Mode},
@@ -224,6 +224,9 @@ pub fn all() -> &'static [Tool] {
         tools.extend(guests::tools());
         tools.extend(backup::tools());
         tools.extend(storage::tools());
+        tools.extend(network::tools());
+        tools.extend(node::tools());
+        tools.extend(access::tools());
         tools
     })
 }

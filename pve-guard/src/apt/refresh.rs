@@ -1,5 +1,6 @@
 //! Fetching the package lists, and what stands in the way of that.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -25,8 +26,8 @@ struct Fault {
     hint: String,
 }
 
-/// Runs `apt-get update`. Any list that cannot be fetched is a fault, and a
-/// repository that has become another release is one.
+/// Runs `apt-get update`. Any list that cannot be fetched is a fault, and so is
+/// a repository that has become another release.
 ///
 /// # Errors
 /// `preflight`.
@@ -37,13 +38,14 @@ pub(crate) fn refresh(client: &mut Client) -> Result<(), Refused> {
         job.args.extend(["-o".to_owned(), option.to_owned()]);
     }
     job.args.push("update".into());
+    let before = releases();
     let ended = job.run(client)?;
     let path = node::at(node::STATE_DIR).join(FAULT);
-    if ended.well() {
+    let fault = if ended.well() { changed(&before, &releases()) } else { Some(explain(&ended)) };
+    let Some((message, hint)) = fault else {
         let _ = fs::remove_file(path);
         return Ok(());
-    }
-    let (message, hint) = explain(&ended);
+    };
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let fault = Fault { at, message: message.clone(), hint: hint.clone() };
     if node::private_dir(node::STATE_DIR).is_ok()
@@ -66,6 +68,40 @@ pub(super) fn standing_fault() -> Option<Problem> {
         return None;
     }
     Some(Problem { kind: "repository".into(), message: fault.message, hint: fault.hint })
+}
+
+/// What each fetched repository calls itself: suite and code name. apt itself
+/// lets a suite change without a word as long as the code name stays.
+fn releases() -> BTreeMap<String, String> {
+    let Ok(entries) = fs::read_dir(node::at(LISTS)) else { return BTreeMap::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let place =
+                name.strip_suffix("_InRelease").or_else(|| name.strip_suffix("_Release"))?;
+            let text = fs::read_to_string(entry.path()).ok()?;
+            let field = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
+            let (suite, codename) = (field("Suite: "), field("Codename: "));
+            let names: Vec<&str> = suite.into_iter().chain(codename).map(str::trim).collect();
+            Some((place.to_owned(), names.join("/")))
+        })
+        .collect()
+}
+
+fn changed(
+    before: &BTreeMap<String, String>,
+    after: &BTreeMap<String, String>,
+) -> Option<(String, String)> {
+    let (place, old, new) = before.iter().find_map(|(place, old)| {
+        after.get(place).filter(|new| *new != old).map(|new| (place, old, new))
+    })?;
+    Some((
+        format!("the repository {place} changed its 'Suite' value from '{old}' to '{new}'"),
+        "if that is meant to be so, fetch the lists again; another release of Debian or Proxmox \
+         is gone to by hand"
+            .into(),
+    ))
 }
 
 /// Seconds since package lists were fetched.
@@ -127,6 +163,17 @@ fn file_of(all: &[sources::Source], uri: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_changed_suite_is_seen_and_a_new_repository_is_none() {
+        let map = |rows: &[(&str, &str)]| {
+            rows.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+        };
+        let before = map(&[("a", "stable/trixie"), ("gone", "x")]);
+        assert_eq!(changed(&before, &map(&[("a", "stable/trixie"), ("new", "y")])), None);
+        let (message, _) = changed(&before, &map(&[("a", "oldstable/trixie")])).unwrap();
+        assert!(message.contains("'stable/trixie' to 'oldstable/trixie'"), "{message}");
+    }
 
     #[test]
     fn the_repository_without_subscription_is_named() {

@@ -44,7 +44,7 @@ const FAILED: &str = "Authentication failed!";
 ///
 /// # Errors
 /// The 401 to answer, which has no body.
-pub(crate) fn check(state: &State, head: &Head, path: &str) -> Result<Login, Response> {
+pub(crate) fn check(state: &State, head: &Head, path: &str, now: i64) -> Result<Login, Response> {
     let refuse = |reason: &str| Response::empty(401, reason);
     let path = path.trim_matches('/');
     let open = path == "access/domains" && head.method == "GET"
@@ -67,7 +67,7 @@ pub(crate) fn check(state: &State, head: &Head, path: &str) -> Result<Login, Res
         && let Some(token) = value.strip_prefix(['=', ' '])
     {
         let token = percent_decode_str(token).decode_utf8_lossy().into_owned();
-        return state.access.token_login(&token).ok_or_else(|| refuse(FAILED));
+        return state.access.token_login(&token, now).ok_or_else(|| refuse(FAILED));
     }
     if open { Ok(Login::nobody()) } else { Err(refuse(NO_TICKET)) }
 }

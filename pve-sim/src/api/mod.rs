@@ -132,7 +132,7 @@ fn route(
     if !render::FORMATS.contains(&format.as_str()) {
         return Err(plain(501, &format!("no formatter for uri {path}, {format}")));
     }
-    let login = login::check(state, head, &path)?;
+    let login = login::check(state, head, &path, now_ms.div_euclid(1000))?;
     // What has to be sent on to a worker cannot be a whole URL.
     let sent_on =
         || schema::find(&head.method, &path::segments(&path)).is_some_and(|(e, _)| e.protected);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::build::{DAY, GIB, HOUR, TIB, map, services, uuid_of};
+use super::build::{DAY, GIB, HOUR, map, services, uuid_of};
 use crate::state::node::Node;
 use crate::state::{State, access::User};
 
@@ -67,6 +67,30 @@ pub(super) fn fill(state: &mut State) {
     let gpu = json!([{"id": "gpu-a2", "description": "NVIDIA A2", "map": ["id=10de:25b6,iommugroup=41,node=pve1,path=0000:17:00.0"]}]);
     state.documents.insert("/cluster/mapping/pci".to_owned(), gpu);
     notifications(state);
+    let appliance = |template: &str, os: &str, headline: &str| {
+        json!({"template": template, "package": template.split('_').next(), "os": os, "section": "system", "type": "lxc",
+            "headline": headline, "version": "1", "source": "http://download.proxmox.com", "architecture": "amd64"})
+    };
+    state.documents.insert(
+        "aplinfo".to_owned(),
+        json!([
+            appliance(
+                "debian-13-standard_13.1-2_amd64.tar.zst",
+                "debian-13",
+                "Debian 13 Trixie (standard)"
+            ),
+            appliance(
+                "ubuntu-24.04-standard_24.04-2_amd64.tar.zst",
+                "ubuntu-24.04",
+                "Ubuntu 24.04 Noble (standard)"
+            ),
+            appliance(
+                "alpine-3.22-default_20250617_amd64.tar.xz",
+                "alpine",
+                "LXC default image for alpine 3.22"
+            ),
+        ]),
+    );
 }
 
 pub(super) fn notifications(state: &mut State) {
@@ -306,7 +330,6 @@ fn hardware(node: &mut Node) {
         json!({"busnum": 1, "devnum": 3, "port": 2, "level": 1, "class": 9, "speed": "480", "usbpath": "2",
         "vendid": "0557", "prodid": "2419", "manufacturer": "ATEN", "product": "Virtual Hub"}),
     ];
-    let _ = TIB;
 }
 
 fn journal(node: &mut Node, born: i64) {

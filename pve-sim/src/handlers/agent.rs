@@ -177,7 +177,7 @@ fn interfaces(c: &mut Call<'_>) -> Answer {
         json!({"name": "lo", "hardware-address": "00:00:00:00:00:00", "statistics": counters(0),
         "ip-addresses": [address("127.0.0.1/8"), address("::1/128")]}),
     ];
-    let live = guest.live(c.now(), 1).unwrap_or_default();
+    let live = guest.live(c.now()).unwrap_or_default();
     for (n, (_, nic)) in guest.nics().iter().enumerate() {
         let mac = Guest::mac(nic).unwrap_or_default().to_lowercase();
         let mut addresses: Vec<Value> = Vec::new();

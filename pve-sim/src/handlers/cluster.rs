@@ -36,10 +36,9 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "/cluster/ceph/status", no_ceph),
 ];
 
-pub(crate) const VERSION: &str = "9.2.11";
-
-fn version(_: &mut Call<'_>) -> Answer {
-    Ok(json!({"release": "9.2", "version": VERSION, "repoid": "14a22df3a1b2c3d4"}).into())
+fn version(c: &mut Call<'_>) -> Answer {
+    let (version, release) = &c.state.version;
+    Ok(json!({"release": release, "version": version, "repoid": "14a22df3a1b2c3d4"}).into())
 }
 
 /// A stored document; an empty list when there is none.
@@ -79,9 +78,8 @@ fn resources(c: &mut Call<'_>) -> Answer {
         all.extend(sdn(c));
     }
     if wanted.is_none() {
-        for (id, pool) in &c.state.pools {
+        for id in c.state.pools.keys() {
             if c.may(&format!("/pool/{id}"), &["Pool.Audit"]) {
-                let _ = pool;
                 all.push(json!({"id": format!("/pool/{id}"), "pool": id, "type": "pool"}));
             }
         }

@@ -80,6 +80,37 @@ fn fill(
     Ok(log)
 }
 
+/// What a task does, as [`Call::spawn`] takes it.
+type Outcome = Result<Vec<String>, String>;
+
+/// Takes the number of a guest that is being made, as the real one does by
+/// writing a locked configuration; the work's failure gives it back.
+pub(super) fn reserving<W>(
+    c: &mut Call<'_>,
+    owner: Owner<'_>,
+    lock: &str,
+    work: W,
+) -> impl FnOnce(&mut State, i64) -> Outcome + Send + 'static + use<W>
+where
+    W: FnOnce(&mut State, i64) -> Outcome + Send + 'static,
+{
+    let Owner { node, vmid, kind } = owner;
+    let now = c.now();
+    let fresh = !c.state.guests.contains_key(&vmid);
+    if fresh {
+        let mut guest = Guest::new(vmid, kind, node, Config::default(), now);
+        guest.set_lock(lock, now);
+        c.state.guests.insert(vmid, guest);
+    }
+    move |state, end| {
+        let result = work(state, end);
+        if fresh && result.is_err() {
+            state.guests.remove(&vmid);
+        }
+        result
+    }
+}
+
 /// Adds a guest to the estate, to its pool, and starts it when asked to.
 fn add(state: &mut State, guest: Guest, pool: Option<String>, start: bool, now: i64) {
     let vmid = guest.vmid;
@@ -107,7 +138,9 @@ fn create_vm(c: &mut Call<'_>) -> Answer {
         )));
     }
     let (pool, start) = (c.text("pool"), c.flag("start"));
-    c.spawn("qmcreate", &vmid.to_string(), CREATE_MS, move |state, end| {
+    let place = node.clone();
+    let owner = Owner { node: &place, vmid, kind: Kind::Qemu };
+    let work = reserving(c, owner, "create", move |state, end| {
         let now = end.div_euclid(1000);
         let mut config = Config::default();
         let log = fill(
@@ -139,7 +172,8 @@ fn create_vm(c: &mut Call<'_>) -> Answer {
         config.set("meta", format!("creation-qemu=10.0.13,ctime={now}"));
         add(state, Guest::new(vmid, Kind::Qemu, &node, config, now), pool, start, now);
         Ok(log)
-    })
+    });
+    c.spawn("qmcreate", &vmid.to_string(), CREATE_MS, work)
 }
 
 /// The operating system of a template by its file's name.
@@ -177,13 +211,17 @@ fn create_ct(c: &mut Call<'_>) -> Answer {
         wanted.set.push(("rootfs".to_owned(), format!("{storage}:4")));
     }
     let (pool, start) = (c.text("pool"), c.flag("start"));
-    c.spawn("vzcreate", &vmid.to_string(), CREATE_MS, move |state, end| {
+    let place = node.clone();
+    let owner = Owner { node: &place, vmid, kind: Kind::Lxc };
+    let work = reserving(c, owner, "create", move |state, end| {
         let now = end.div_euclid(1000);
         let fail = |e: String| format!("unable to create CT {vmid} - {e}");
         let found = state.volume(&node, &template).is_some_and(|v| v.content == "vztmpl");
         if !found {
             let lines = [
-                format!("Formatting '/var/lib/vz/images/{vmid}/vm-{vmid}-disk-0.raw', fmt=raw size=1073741824 preallocation=off"),
+                format!(
+                    "Formatting '/var/lib/vz/images/{vmid}/vm-{vmid}-disk-0.raw', fmt=raw size=1073741824 preallocation=off"
+                ),
                 "Creating filesystem with 262144 4k blocks and 65536 inodes".to_owned(),
                 format!("Filesystem UUID: {}", fresh_uuid(vmid, "fs", end)),
                 fail(format!("volume '{template}' does not exist")),
@@ -192,7 +230,8 @@ fn create_ct(c: &mut Call<'_>) -> Answer {
         }
         let mut config = Config::from_pairs([("arch", "amd64"), ("ostype", os_of(&template))]);
         let mut log =
-            fill(state, &mut config, Owner { node: &node, vmid, kind: Kind::Lxc }, wanted.set, now).map_err(fail)?;
+            fill(state, &mut config, Owner { node: &node, vmid, kind: Kind::Lxc }, wanted.set, now)
+                .map_err(fail)?;
         for (key, value) in [
             ("hostname", format!("CT{vmid}")),
             ("memory", "512".to_owned()),
@@ -223,7 +262,8 @@ fn create_ct(c: &mut Call<'_>) -> Answer {
         }
         add(state, Guest::new(vmid, Kind::Lxc, &node, config, now), pool, start, now);
         Ok(log)
-    })
+    });
+    c.spawn("vzcreate", &vmid.to_string(), CREATE_MS, work)
 }
 
 /// The configuration in a backup.
@@ -270,7 +310,8 @@ fn restore(c: &mut Call<'_>, kind: Kind, archive: String) -> Answer {
     let over = wanted(c, kind, &format!("/vms/{vmid}"))?;
     let (pool, unprivileged) = (c.text("pool"), c.switch("unprivileged"));
     let name = if kind == Kind::Qemu { "qmrestore" } else { "vzrestore" };
-    c.spawn(name, &vmid.to_string(), RESTORE_MS, move |state, end| {
+    let place = node.clone();
+    let work = reserving(c, Owner { node: &place, vmid, kind }, "create", move |state, end| {
         let now = end.div_euclid(1000);
         let fail = |e: String| format!("unable to restore {} {vmid} - {e}", kind.short());
         let found = state.volume(&node, &archive).filter(|v| v.content == "backup");
@@ -323,7 +364,8 @@ fn restore(c: &mut Call<'_>, kind: Kind, archive: String) -> Answer {
         log.push("restore successful".to_owned());
         add(state, Guest::new(vmid, kind, &node, config, now), pool, start, now);
         Ok(log)
-    })
+    });
+    c.spawn(name, &vmid.to_string(), RESTORE_MS, work)
 }
 
 /// A NIC value with a new address.

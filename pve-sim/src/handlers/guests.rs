@@ -65,7 +65,7 @@ fn cents(v: f64) -> f64 {
 /// The figures that lists and status share.
 fn figures(c: &Call<'_>, guest: &Guest) -> Map<String, Value> {
     let cpus = guest.cpus(node_cpus(c.state, guest));
-    let live = guest.live(c.now(), cpus).unwrap_or_default();
+    let live = guest.live(c.now()).unwrap_or_default();
     let mut map = Map::new();
     let mut put = |name: &str, value: Value| {
         map.insert(name.to_owned(), value);
@@ -133,7 +133,7 @@ fn figures(c: &Call<'_>, guest: &Guest) -> Map<String, Value> {
 
 /// A guest's row of `/cluster/resources`.
 pub(super) fn resource(c: &Call<'_>, guest: &Guest) -> Value {
-    let live = guest.live(c.now(), node_cpus(c.state, guest)).unwrap_or_default();
+    let live = guest.live(c.now()).unwrap_or_default();
     let online = c.state.nodes.get(&guest.node).is_some_and(|n| n.online);
     let mut map = Map::new();
     let mut put = |name: &str, value: Value| {
@@ -243,7 +243,7 @@ fn current(c: &mut Call<'_>, kind: Kind) -> Answer {
 
 /// What QEMU itself tells of a running machine.
 fn running_vm(c: &Call<'_>, guest: &Guest, map: &mut Map<String, Value>) {
-    let live = guest.live(c.now(), 1).unwrap_or_default();
+    let live = guest.live(c.now()).unwrap_or_default();
     let mut nics = Map::new();
     for (n, (name, _)) in guest.nics().into_iter().enumerate() {
         let part = if n == 0 { 1 } else { 0 };

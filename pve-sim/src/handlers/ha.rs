@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Route, lifecycle};
+use super::{Route, migrate as moving};
 use crate::api::call::{Answer, Call, Reply, done};
 use crate::api::failure::Failure;
 use crate::api::params::{self, split_list};
@@ -226,7 +226,7 @@ fn migrate(c: &mut Call<'_>) -> Answer {
     let guest = guest_of(c.state, &id).ok_or_else(|| no_resource(&id))?;
     let (kind, vmid, node) = (guest.kind, guest.vmid, guest.node.clone());
     if node != target {
-        let plan = lifecycle::move_plan(kind, vmid, &node, &target);
+        let plan = moving::move_plan(kind, vmid, &node, &target);
         task::start(c.state, "root@pam", c.now_ms, plan);
     }
     Ok(json!({"sid": id, "requested-node": target}).into())

@@ -10,11 +10,13 @@ mod cluster;
 mod create;
 mod disks;
 mod firewall;
+mod firewall_objects;
 mod guests;
 mod ha;
 mod index;
 mod lifecycle;
 mod machine;
+mod migrate;
 mod network;
 mod nodes;
 mod options;
@@ -49,13 +51,14 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         create::ROUTES,
         disks::ROUTES,
         firewall::ROUTES,
-        firewall::OBJECTS,
+        firewall_objects::ROUTES,
         firewall::OTHERS,
         guests::ROUTES,
         ha::ROUTES,
         index::ROUTES,
         lifecycle::ROUTES,
         machine::ROUTES,
+        migrate::ROUTES,
         network::ROUTES,
         nodes::ROUTES,
         options::ROUTES,

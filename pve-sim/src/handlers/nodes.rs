@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::Route;
-use super::cluster::VERSION;
 use crate::api::call::{Answer, Call, Reply, done};
 use crate::api::failure::Failure;
 use crate::state::config::digest;
@@ -66,7 +65,7 @@ fn node_mut<'a>(c: &'a mut Call<'_>) -> Result<&'a mut Node, Failure> {
 fn guests_use(c: &Call<'_>, node: &Node) -> (f64, f64) {
     let running = c.state.guests.values().filter(|g| g.node == node.name && g.running());
     running.fold((0.0, 0.0), |(cpu, mem), g| {
-        let live = g.live(c.now(), node.cpus).unwrap_or_default();
+        let live = g.live(c.now()).unwrap_or_default();
         let share = g.cpus(node.cpus) as f64 / node.cpus.max(1) as f64;
         (cpu + live.cpu * share, mem + live.mem as f64)
     })
@@ -113,7 +112,8 @@ fn list(c: &mut Call<'_>) -> Answer {
 
 fn version(c: &mut Call<'_>) -> Answer {
     let version = &node(c).version;
-    Ok(json!({"release": "9.2", "version": version, "repoid": "14a22df3a1b2c3d4"}).into())
+    let release = &c.state.version.1;
+    Ok(json!({"release": release, "version": version, "repoid": "14a22df3a1b2c3d4"}).into())
 }
 
 fn status(c: &mut Call<'_>) -> Answer {
@@ -132,7 +132,7 @@ fn status(c: &mut Call<'_>) -> Answer {
         "loadavg": loads,
         "kversion": format!("Linux {} {kernel}", n.kernel),
         "current-kernel": {"sysname": "Linux", "release": n.kernel, "version": kernel, "machine": "x86_64"},
-        "pveversion": format!("pve-manager/{VERSION}/14a22df3a1b2c3d4"),
+        "pveversion": format!("pve-manager/{}/14a22df3a1b2c3d4", n.version),
         "cpuinfo": {"cpus": n.cpus, "cores": n.cpus / 2 / n.sockets.max(1) * n.sockets.max(1), "sockets": n.sockets,
             "model": n.cpu_model, "mhz": "2900.000", "hvm": "1", "user_hz": 100, "family": "6", "vendor": "GenuineIntel",
             "flags": "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 vmx aes avx avx2"},
@@ -320,7 +320,7 @@ fn netstat(c: &mut Call<'_>) -> Answer {
     let name = c.node();
     let mut rows = Vec::new();
     for guest in c.state.guests.values().filter(|g| g.node == name) {
-        let Some(live) = guest.live(c.now(), 1) else { continue };
+        let Some(live) = guest.live(c.now()) else { continue };
         for (nic, _) in guest.nics() {
             rows.push(
                 json!({"vmid": guest.vmid.to_string(), "dev": nic, "in": live.net_in.to_string(),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Route;
-use super::guests::{can_snapshot, find, missing, options, snapshot_config};
+use super::guests::{can_snapshot, find, missing, snapshot_config};
 use super::power::lock_error;
 use crate::api::call::{Answer, Call, done};
 use crate::api::failure::Failure;
@@ -70,7 +70,6 @@ fn config(c: &mut Call<'_>, kind: Kind) -> Answer {
     let name = c.need("snapname");
     let snapshot = guest.snapshots.iter().find(|s| s.name == name);
     let snapshot = snapshot.ok_or_else(|| Failure::died(gone(&name)))?;
-    let _ = options(kind);
     Ok(Value::Object(snapshot_config(snapshot, kind)).into())
 }
 

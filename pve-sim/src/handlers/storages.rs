@@ -234,13 +234,11 @@ pub(super) fn sees(c: &Call<'_>, v: &Volume) -> bool {
     let storage = format!("/storage/{}", v.storage);
     match v.content.as_str() {
         "iso" | "vztmpl" => true,
-        "backup" => match v.vmid {
-            Some(id) => {
-                c.may(&storage, &["Datastore.Allocate"])
-                    || c.may(&format!("/vms/{id}"), &["VM.Backup"])
-            }
-            None => c.may(&storage, &["Datastore.Allocate"]),
-        },
+        "backup" => {
+            let own = v.vmid.is_some_and(|id| c.may(&format!("/vms/{id}"), &["VM.Backup"]));
+            (own && c.may(&storage, &["Datastore.AllocateSpace"]))
+                || c.may(&storage, &["Datastore.Allocate"])
+        }
         "images" | "rootdir" => {
             let own = v.vmid.is_some_and(|id| c.may(&format!("/vms/{id}"), &["VM.Config.Disk"]));
             own || c.may(&storage, &["Datastore.Allocate"])

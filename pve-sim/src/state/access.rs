@@ -173,6 +173,8 @@ pub struct Rule {
 /// Everything about access.
 #[derive(Debug, Clone)]
 pub struct Access {
+    /// All privileges of the release.
+    pub all: Vec<String>,
     /// Users by `name@realm`.
     pub users: BTreeMap<String, User>,
     /// Groups by id.
@@ -205,6 +207,7 @@ impl Default for Access {
         let mut users = BTreeMap::new();
         users.insert("root@pam".to_owned(), User::default());
         Self {
+            all: PRIVILEGES.iter().map(|p| (*p).to_owned()).collect(),
             users,
             groups: BTreeMap::new(),
             roles,
@@ -265,11 +268,12 @@ impl Access {
     }
 
     /// The identity of `user@realm!name=secret`, if it is right.
-    pub(crate) fn token_login(&self, text: &str) -> Option<Login> {
+    pub(crate) fn token_login(&self, text: &str, now: i64) -> Option<Login> {
         let (full, secret) = text.split_once('=')?;
         let (user, name) = full.split_once('!')?;
-        let account = self.users.get(user).filter(|u| u.enable)?;
-        let token = account.tokens.get(name)?;
+        let lives = |expire: i64| expire == 0 || expire > now;
+        let account = self.users.get(user).filter(|u| u.enable && lives(u.expire))?;
+        let token = account.tokens.get(name).filter(|t| lives(t.expire))?;
         (token.secret == secret)
             .then(|| Login { user: user.to_owned(), token: Some(name.to_owned()) })
     }
@@ -294,21 +298,43 @@ impl Access {
         self.groups.iter().filter(|(_, g)| has(g)).map(|(id, _)| id.clone()).collect()
     }
 
+    /// Whether an identity has any of these privileges at a path: the quick
+    /// form of [`Access::privileges`], which lists ask for every row.
+    pub(crate) fn holds(&self, login: &Login, path: &str, wanted: &[&str]) -> bool {
+        let by_roles = |kind: &str, who: &str, privilege: &str| {
+            let has = |(role, _): &(String, bool)| {
+                self.roles.get(role).is_some_and(|r| r.privileges.iter().any(|p| p == privilege))
+            };
+            self.roles_at(path, kind, who).iter().any(has)
+        };
+        let user_has = |p: &str| {
+            if login.user == "root@pam" {
+                self.all.iter().any(|a| a == p)
+            } else {
+                by_roles("user", &login.user, p)
+            }
+        };
+        match self.separate(login) {
+            true => wanted.iter().any(|p| by_roles("token", &login.full(), p) && user_has(p)),
+            false => wanted.iter().any(|p| user_has(p)),
+        }
+    }
+
+    /// Whether a token has only the privileges of its own rules.
+    fn separate(&self, login: &Login) -> bool {
+        let token = login.token.as_ref().and_then(|t| self.users.get(&login.user)?.tokens.get(t));
+        token.is_some_and(|t| t.privsep)
+    }
+
     /// Privileges of an identity at a path, with whether they propagate.
     pub(crate) fn privileges(&self, login: &Login, path: &str) -> BTreeMap<String, bool> {
         let of_user = || {
             if login.user == "root@pam" {
-                return PRIVILEGES.iter().map(|p| ((*p).to_owned(), true)).collect();
+                return self.all.iter().map(|p| (p.clone(), true)).collect();
             }
             self.expand(&self.roles_at(path, "user", &login.user))
         };
-        let Some(token) = &login.token else { return of_user() };
-        let separate = self
-            .users
-            .get(&login.user)
-            .and_then(|u| u.tokens.get(token))
-            .is_some_and(|t| t.privsep);
-        if !separate {
+        if !self.separate(login) {
             return of_user();
         }
         let mut held = self.expand(&self.roles_at(path, "token", &login.full()));

@@ -303,10 +303,10 @@ impl Guest {
     }
 
     /// Its live figures at a moment.
-    pub fn live(&self, now: i64, node_cpus: u64) -> Option<rrd::Figures> {
+    pub fn live(&self, now: i64) -> Option<rrd::Figures> {
         let run = self.run.as_ref()?;
         let uptime = (now - run.since).max(0);
-        Some(rrd::guest_figures(self, now, uptime, self.cpus(node_cpus)))
+        Some(rrd::guest_figures(self, now, uptime))
     }
 
     /// Starts it: pending changes become the configuration.

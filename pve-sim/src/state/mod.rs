@@ -54,6 +54,8 @@ pub struct LogLine {
 /// The whole estate.
 #[derive(Debug)]
 pub struct State {
+    /// Version and release, e.g. `9.2.11` and `9.2`.
+    pub version: (String, String),
     /// The cluster's name; `None` for a single node without a cluster.
     pub cluster: Option<String>,
     /// Nodes by name.
@@ -100,6 +102,7 @@ impl State {
     /// An empty estate of this moment.
     pub(crate) fn new(now_ms: i64, local: &str) -> Self {
         Self {
+            version: ("9.2.11".to_owned(), "9.2".to_owned()),
             cluster: None,
             nodes: BTreeMap::new(),
             local: local.to_owned(),
@@ -170,17 +173,51 @@ impl State {
     /// Privileges at a path, with whether they propagate.
     pub(crate) fn privileges(&self, login: &Login, path: &str) -> BTreeMap<String, bool> {
         let mut held = self.access.privileges(login, path);
-        for (pool, content) in &self.pools {
-            let inside = match path.split_once('/').map(|(_, rest)| rest.split_once('/')) {
-                Some(Some(("vms", id))) => id.parse().is_ok_and(|id| content.guests.contains(&id)),
-                Some(Some(("storage", id))) => content.storages.iter().any(|s| s == id),
-                _ => false,
-            };
-            if inside {
-                held.extend(self.access.privileges(login, &format!("/pool/{pool}")));
-            }
+        for pool in self.pools_around(path) {
+            held.extend(self.access.privileges(login, &format!("/pool/{pool}")));
         }
         held
+    }
+
+    /// Whether an identity has any of these privileges at a path.
+    pub(crate) fn holds(&self, login: &Login, path: &str, wanted: &[&str]) -> bool {
+        self.access.holds(login, path, wanted)
+            || self
+                .pools_around(path)
+                .any(|p| self.access.holds(login, &format!("/pool/{p}"), wanted))
+    }
+
+    /// The pools whose rights reach a path: those that the guest or storage is in.
+    fn pools_around(&self, path: &str) -> impl Iterator<Item = &String> {
+        let mut parts = path.split('/').skip(1);
+        let (kind, id) = (parts.next().unwrap_or(""), parts.next().unwrap_or("").to_owned());
+        let vmid = if kind == "vms" { id.parse().ok() } else { None };
+        let storage = (kind == "storage").then_some(id);
+        let inside = move |pool: &Pool| {
+            vmid.is_some_and(|v: u32| pool.guests.contains(&v))
+                || storage.as_ref().is_some_and(|s| pool.storages.contains(s))
+        };
+        self.pools.iter().filter(move |(_, p)| inside(p)).map(|(id, _)| id)
+    }
+
+    /// Turns the estate into one of release 8: its version, and its privileges,
+    /// which have `VM.Monitor` instead of those of the guest agent.
+    pub fn as_release_8(&mut self) {
+        self.version = ("8.4.14".to_owned(), "8.4".to_owned());
+        let old = |list: &mut Vec<String>| {
+            let agent = list.iter().any(|p| p == "VM.GuestAgent.Unrestricted");
+            list.retain(|p| !p.starts_with("VM.GuestAgent.") && p != "VM.Replicate");
+            if agent {
+                list.push("VM.Monitor".to_owned());
+            }
+        };
+        old(&mut self.access.all);
+        for role in self.access.roles.values_mut() {
+            old(&mut role.privileges);
+        }
+        for node in self.nodes.values_mut() {
+            node.version.clone_from(&self.version.0);
+        }
     }
 
     /// The pool a guest is in.

@@ -2,7 +2,6 @@
 //! so that a series is the same however often it is asked for.
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use super::guest::{Guest, Kind};
 use super::node::Node;
@@ -30,9 +29,13 @@ pub struct Figures {
 
 /// 0 to 1, the same for the same name and slot.
 pub(crate) fn noise(name: &str, slot: i64) -> f64 {
-    let hash = Sha256::new().chain_update(name).chain_update(slot.to_le_bytes()).finalize();
-    let bytes: [u8; 4] = hash.first_chunk().copied().unwrap_or_default();
-    f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX)
+    let bytes = name.bytes().chain(slot.to_le_bytes());
+    let hash = bytes
+        .fold(0xCBF2_9CE4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01B3));
+    // Neighbouring slots differ in few bits: mix them well.
+    let mixed = (hash ^ (hash >> 31)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let top = u32::try_from((mixed ^ (mixed >> 29)) >> 32).unwrap_or(0);
+    f64::from(top) / f64::from(u32::MAX)
 }
 
 /// A factor around 1: a daily wave with noise of about 5 minutes.
@@ -42,13 +45,12 @@ fn wave(name: &str, t: i64) -> f64 {
     swing * (0.8 + 0.4 * noise(name, t.div_euclid(300)))
 }
 
-pub(crate) fn guest_figures(guest: &Guest, now: i64, uptime: i64, cpus: u64) -> Figures {
+pub(crate) fn guest_figures(guest: &Guest, now: i64, uptime: i64) -> Figures {
     let name = format!("guest/{}", guest.vmid);
     let load = &guest.load;
     let since = uptime.max(0) as f64;
     let paused = guest.run.as_ref().is_some_and(|r| r.paused);
     let cpu = if paused { 0.0 } else { (load.cpu * wave(&name, now)).clamp(0.0, 1.0) };
-    let _ = cpus;
     Figures {
         cpu,
         mem: (guest.max_mem() as f64
@@ -112,7 +114,7 @@ pub(crate) fn guest_series(guest: &Guest, timeframe: &str, now: i64, cpus: u64) 
             }),
         );
         if guest.run.as_ref().is_some_and(|r| t >= r.since) {
-            let f = guest_figures(guest, t, 0, cpus);
+            let f = guest_figures(guest, t, 0);
             put("cpu", json!(f.cpu));
             put("mem", json!(f.mem as f64));
             if guest.kind == Kind::Qemu {
@@ -208,4 +210,19 @@ pub(crate) fn storage_series(
         Value::Object(p)
     };
     moments(timeframe, now).into_iter().map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_is_spread_and_stable() {
+        let values: Vec<f64> = (0..1000).map(|n| noise("guest/100", n)).collect();
+        let mean = values.iter().sum::<f64>() / 1000.0;
+        assert!((0.45..0.55).contains(&mean), "{mean}");
+        assert!(values.iter().any(|v| *v < 0.05) && values.iter().any(|v| *v > 0.95));
+        assert_eq!(noise("guest/100", 7), noise("guest/100", 7));
+        assert_ne!(noise("guest/100", 7), noise("guest/101", 7));
+    }
 }

@@ -48,11 +48,20 @@ impl Client {
         Self { addr: sim.addr(), tls: TlsConnector::from(Arc::new(config)) }
     }
 
+    /// Sends bytes and gives everything that comes back until the server closes.
+    pub async fn raw(&self, bytes: &[u8]) -> Vec<u8> {
+        let tcp = TcpStream::connect(self.addr).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut tls = self.tls.connect(name, tcp).await.unwrap();
+        // The server may answer and close before it read everything.
+        let _ = tls.write_all(bytes).await;
+        let mut all = Vec::new();
+        let _ = tls.read_to_end(&mut all).await;
+        all
+    }
+
     /// Sends a request with these headers on a connection of its own.
     pub async fn send(&self, line: &str, headers: &[(String, String)], body: &[u8]) -> Answer {
-        let tcp = TcpStream::connect(self.addr).await.unwrap();
-        let mut tls =
-            self.tls.connect(ServerName::try_from("localhost").unwrap(), tcp).await.unwrap();
         let mut head =
             format!("{line}\r\nHost: {}\r\nConnection: close\r\n", self.addr).into_bytes();
         for (name, value) in headers {
@@ -60,11 +69,7 @@ impl Client {
         }
         head.extend_from_slice(b"\r\n");
         head.extend_from_slice(body);
-        // The server may answer and close before it read everything.
-        let _ = tls.write_all(&head).await;
-        let mut all = Vec::new();
-        let _ = tls.read_to_end(&mut all).await;
-        parse(&all)
+        parse(&self.raw(&head).await)
     }
 }
 

@@ -29,6 +29,7 @@ impl Link for Fake {
     fn exec(&mut self, streams: &mut Streams) -> Result<Exit, Failure> {
         let mut next =
             || streams.input.blocking_recv().map(|bytes| String::from_utf8(bytes).unwrap());
+        assert!(streams.start.begin());
         let request: Value = serde_json::from_str(&next().unwrap()).unwrap();
         self.seen.lock().unwrap().push(request.clone());
         let answer = match request["verb"].as_str() {
@@ -166,21 +167,28 @@ async fn what_the_permit_says_is_what_is_sent() {
 
 #[tokio::test]
 async fn input_that_cannot_be_read_ends_the_command_and_not_just_the_input() {
-    struct Broken(bool);
+    type Lines = Arc<Mutex<Vec<String>>>;
+
+    /// Four bytes, and once the guard has them, nothing more.
+    struct Broken(bool, Lines);
     impl AsyncRead for Broken {
         fn poll_read(
             mut self: Pin<&mut Self>,
-            _: &mut std::task::Context<'_>,
+            context: &mut std::task::Context<'_>,
             buffer: &mut tokio::io::ReadBuf<'_>,
         ) -> std::task::Poll<io::Result<()>> {
-            if std::mem::replace(&mut self.0, true) {
+            if !std::mem::replace(&mut self.0, true) {
+                buffer.put_slice(b"half");
+            } else if self.1.lock().unwrap().is_empty() {
+                context.waker().wake_by_ref();
+                return std::task::Poll::Pending;
+            } else {
                 return std::task::Poll::Ready(Err(io::Error::other("torn")));
             }
-            buffer.put_slice(b"half");
             std::task::Poll::Ready(Ok(()))
         }
     }
-    let lines = Arc::new(Mutex::new(Vec::new()));
+    let lines = Lines::default();
     let heard = lines.clone();
     let (guard, _) = guard(move |_, next| {
         loop {
@@ -193,8 +201,9 @@ async fn input_that_cannot_be_read_ends_the_command_and_not_just_the_input() {
         }
     });
     let permit = GuardPermit::grant(node("pve1"), exec(true)).unwrap();
-    let io = Io { stdin: Some(Box::pin(Broken(false))), ..Io::default() };
-    assert!(guard.pct_exec(permit, io).await.unwrap().cancelled);
+    let io = Io { stdin: Some(Box::pin(Broken(false, lines.clone()))), ..Io::default() };
+    let error = guard.pct_exec(permit, io).await.unwrap_err();
+    assert!(error.message.ends_with("torn"), "{error}");
     let lines = lines.lock().unwrap();
     assert_eq!(*lines, ["{\"stdin\":\"aGFsZg==\"}\n", "{\"cancel\":true}\n"]);
 }
@@ -204,4 +213,44 @@ async fn an_answer_of_another_form_is_no_answer() {
     let (guard, _) = guard(|_, _| "{\"done\":{\"installed\":7}}\n".to_owned());
     let error = guard.kernel_list(&node("pve1")).await.unwrap_err();
     assert_eq!(error.ssh_step(), Some(crate::node::Step::Guard), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_cancelled_while_it_waits_is_never_sent() {
+    let gate = Arc::new((Mutex::new(false), std::sync::Condvar::new()));
+    let wait = gate.clone();
+    let (guard, seen) = guard(move |_, _| {
+        let open = wait.0.lock().unwrap();
+        drop(wait.1.wait_while(open, |open| !*open).unwrap());
+        kernels()
+    });
+    let guard = Arc::new(guard);
+    guard.hello(Some(&node("pve1"))).await.unwrap();
+    let busy: Vec<_> = (0..crate::node::MAX_LINKS)
+        .map(|_| {
+            let guard = guard.clone();
+            tokio::spawn(async move { guard.kernel_list(&node("pve1")).await })
+        })
+        .collect();
+    while seen.lock().unwrap().len() < 1 + busy.len() {
+        tokio::task::yield_now().await;
+    }
+    let io = Io::default();
+    let cancel = io.cancel.clone();
+    let permit = GuardPermit::grant(node("pve1"), exec(false)).unwrap();
+    let (ran, ()) = tokio::join!(guard.pct_exec(permit, io), async { cancel.cancel() });
+    assert_eq!(ran.unwrap_err().code, Code::Cancelled);
+    *gate.0.lock().unwrap() = true;
+    gate.1.notify_all();
+    for task in busy {
+        task.await.unwrap().unwrap();
+    }
+    guard.kernel_list(&node("pve1")).await.unwrap();
+    assert!(!verbs(&seen).contains(&"pct-exec".to_owned()), "{:?}", verbs(&seen));
+
+    // And one that was cancelled before it began.
+    let io = Io::default();
+    io.cancel.cancel();
+    let permit = GuardPermit::grant(node("pve1"), exec(false)).unwrap();
+    assert_eq!(guard.pct_exec(permit, io).await.unwrap_err().code, Code::Cancelled);
 }

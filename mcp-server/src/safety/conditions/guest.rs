@@ -96,7 +96,8 @@ pub fn differs(call: &Call<'_>, param: &Param<'_>) -> bool {
 /// The agent is turned off, freezes no longer, or is reached another way.
 pub fn weakens_agent(call: &Call<'_>, param: &Param<'_>) -> bool {
     let parts = param.parts(call);
-    if parts.is("enabled", "0") || parts.is("freeze-fs", "0") {
+    // Without `enabled` the agent is off.
+    if !parts.is("enabled", "1") || parts.is("freeze-fs", "0") {
         return true;
     }
     let Some(wanted) = parts.get("type") else { return false };

@@ -1,14 +1,19 @@
 //! Addresses that a node must not be sent to: itself, its link, metadata services.
 //! Only what is written is judged; a name is resolved by the node.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Call, Param};
+use crate::pve::{Params, loose};
 
 /// A URL or host that must not be contacted, or a URL that is not plain http(s).
 pub fn bad(call: &Call<'_>, param: &Param<'_>) -> bool {
     let url = matches!(param.name, "url" | "directory");
-    param.value.values().iter().any(|text| judge(call, text, url).is_err())
+    param
+        .value
+        .values()
+        .iter()
+        .any(|text| judge(call, text, url).is_err() || is_neighbour(call, text))
 }
 
 /// A URL or host on the node itself, on its link, or of a metadata service.
@@ -61,6 +66,22 @@ fn bare_host(host: &str) -> &str {
         Some((name, rest)) if !rest.contains(':') => name,
         _ => host,
     }
+}
+
+/// Whether a URL or host names a node of this cluster, by name or address, as far as it is known.
+fn is_neighbour(call: &Call<'_>, text: &str) -> bool {
+    let Ok(status) = call.facts.ask(&["cluster", "status"], Params::new()) else { return false };
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = bare_host(authority).trim_end_matches('.');
+    let same = |known: &str| {
+        let address = |t: &str| t.parse::<IpAddr>().ok();
+        known.eq_ignore_ascii_case(host) || address(known).is_some_and(|a| address(host) == Some(a))
+    };
+    loose::rows(status)
+        .iter()
+        .filter(|row| loose::str(row, "type") == Some("node"))
+        .any(|row| ["name", "ip"].iter().any(|key| loose::str(row, key).is_some_and(same)))
 }
 
 fn is_node(call: &Call<'_>, host: &str) -> bool {

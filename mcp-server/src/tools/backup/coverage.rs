@@ -169,7 +169,7 @@ fn newest(estate: &Estate, vmid: Vmid) -> Option<(&str, &Backup)> {
 /// What a read was for.
 enum What {
     Content(String, String),
-    Config(Guest),
+    Config(Box<Guest>),
     Time(String),
 }
 
@@ -208,7 +208,7 @@ async fn read(ctx: Ctx<'_>, only: Option<Vmid>) -> Result<Estate> {
     for guest in estate.guests.rows().iter().filter(wanted).cloned() {
         reads.push(Box::pin(async move {
             let answer = ctx.get_below(&guest, &["config"], Params::new()).await;
-            (What::Config(guest), answer)
+            (What::Config(Box::new(guest)), answer)
         }));
     }
     let answers: Vec<_> = stream::iter(reads).buffer_unordered(AT_ONCE).collect().await;

@@ -61,7 +61,7 @@ pub async fn list(ctx: Ctx<'_>, _: NoArgs) -> Result<Answer> {
     ];
     let table = Table::new(columns).fill(jobs.iter(), Page::new(None, None), |job| {
         let row = raw(&job.id).unwrap_or(&Value::Null);
-        let computed = || Some(job.calendar()?.next_after(now, zone.as_ref()?)?);
+        let computed = || job.calendar()?.next_after(now, zone.as_ref()?);
         let next = job.next_run.or_else(computed).filter(|_| job.enabled);
         vec![
             job.id.clone().into(),

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::privileges;
 use crate::{
     Error, Result,
     config::Mode,
@@ -30,9 +31,10 @@ pub async fn check(ctx: Ctx<'_>, _: NoArgs) -> Result<Answer> {
 pub async fn steps(ctx: Ctx<'_>) -> Vec<Value> {
     let mut steps = Vec::new();
     ctx.app.pve.forget();
+    let release;
     match ctx.get(&["version"]).await {
         Ok(version) => {
-            let release = loose::text(&version, "version").unwrap_or_default();
+            release = loose::text(&version, "version").unwrap_or_default();
             steps.push(tls(ctx));
             steps.push(good("token", "the API token was accepted"));
             steps.push(good("version", &format!("Proxmox VE {release}")));
@@ -43,7 +45,9 @@ pub async fn steps(ctx: Ctx<'_>) -> Vec<Value> {
         }
     }
     match ctx.get(&["access", "permissions"]).await {
-        Ok(permissions) => steps.push(privileges(&permissions)),
+        Ok(permissions) => {
+            steps.extend(privileges::steps(&permissions, &release, ctx.app.config.mode));
+        }
         Err(error) => steps.push(bad("privileges", &error)),
     }
     match ctx.get(&["nodes"]).await {
@@ -104,29 +108,6 @@ fn bad(step: &str, error: &Error) -> Value {
     json!({
         "step": step, "ok": false, "code": error.code.as_str(),
         "detail": error.message, "hint": error.hint,
-    })
-}
-
-fn privileges(permissions: &Value) -> Value {
-    let paths = permissions.as_object().map_or(0, Map::len);
-    let lacking: Vec<&str> =
-        [("VM.Audit", "/vms"), ("Sys.Audit", "/nodes"), ("Datastore.Audit", "/storage")]
-            .into_iter()
-            .filter(|(privilege, root)| {
-                !permissions.as_object().into_iter().flatten().any(|(path, p)| {
-                    (path == "/" || path.starts_with(root)) && p.get(*privilege).is_some()
-                })
-            })
-            .map(|(privilege, _)| privilege)
-            .collect();
-    if lacking.is_empty() {
-        return good("privileges", &format!("can read guests, nodes and storages ({paths} paths)"));
-    }
-    json!({
-        "step": "privileges", "ok": false,
-        "detail": format!("the token lacks {}", lacking.join(", ")),
-        "hint": "pveum acl modify / --tokens 'USER@REALM!NAME' --roles PVEAuditor; a token with \
-                 privilege separation has only what is given to the token itself",
     })
 }
 

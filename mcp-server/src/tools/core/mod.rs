@@ -8,6 +8,7 @@ mod estate;
 mod guest_views;
 mod guests;
 mod nodes;
+mod privileges;
 mod storage;
 mod tasks;
 

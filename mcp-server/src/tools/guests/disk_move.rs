@@ -180,14 +180,14 @@ pub async fn detach(ctx: Ctx<'_>, args: Detach) -> Result<Answer> {
             .hint("`delete` destroys its volume for good")
             .with("argument", "disk"));
     }
-    if let (Some(id), true) = (found.disk.source.volume_id(), destroys) {
-        if let Some(owner) = volume::owner(&id).filter(|owner| *owner != args.vmid) {
-            return Err(Error::new(
-                Code::Conflict,
-                format!("{id} belongs to guest {owner}, and is not destroyed from here"),
-            )
-            .hint("without `delete` it is only detached"));
-        }
+    if let (Some(id), true) = (found.disk.source.volume_id(), destroys)
+        && let Some(owner) = volume::owner(&id).filter(|owner| *owner != args.vmid)
+    {
+        return Err(Error::new(
+            Code::Conflict,
+            format!("{id} belongs to guest {owner}, and is not destroyed from here"),
+        )
+        .hint("without `delete` it is only detached"));
     }
     let mut params = Params::new().with("delete", &args.disk);
     if destroys && role != DiskRole::Unused {

@@ -1,0 +1,29 @@
+//! Replays the corpus of the fuzz targets: what was found once stays found.
+
+use std::{fs, path::Path};
+
+use proxmox_mcp::safety::fuzzing;
+
+fn replay(target: &str, check: fn(&[u8])) {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
+    let files: Vec<_> = fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path()).collect();
+    assert!(!files.is_empty(), "{} is empty", dir.display());
+    for file in files {
+        check(&fs::read(&file).unwrap());
+    }
+}
+
+#[test]
+fn paths() {
+    replay("path", fuzzing::path);
+}
+
+#[test]
+fn parameters() {
+    replay("params", fuzzing::params);
+}
+
+#[test]
+fn property_strings() {
+    replay("property", fuzzing::property);
+}
