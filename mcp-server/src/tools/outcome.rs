@@ -85,6 +85,16 @@ impl Did {
         }
     }
 
+    /// Says in an answer which of the two was done, or would be.
+    pub fn tell(self, answer: Answer) -> Answer {
+        let dry = answer.structured.get("status").is_some_and(|s| s == "dry_run");
+        match (dry, self) {
+            (false, _) => answer.with("did", self.as_str()),
+            (true, Self::Created) => answer.with("would", "create"),
+            (true, Self::Updated) => answer.with("would", "update"),
+        }
+    }
+
     /// POST or PUT.
     pub const fn method(self) -> Method {
         match self {

@@ -228,7 +228,7 @@ pub async fn set(ctx: Ctx<'_>, args: Set) -> Result<Answer> {
     };
     let heading = format!("{what} {}", did.as_str());
     let answer = told(done, before.into(), after, heading).await;
-    Ok(answer.with("did", did.as_str()))
+    Ok(did.tell(answer))
 }
 
 /// Arguments of `pve_backup_job_delete`.

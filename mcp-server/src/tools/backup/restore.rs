@@ -108,9 +108,35 @@ fn brings(kind: GuestKind, config: &Map<String, Value>, here: &[String]) -> Valu
     out
 }
 
+/// The backup, on the node that is meant where it is there, else where it is.
+async fn found(ctx: Ctx<'_>, volid: &str, node: Option<&NodeName>) -> Result<Volume> {
+    if let Some(node) = node {
+        match Volume::find(ctx, volid, Some(node)).await {
+            Err(error) if error.code == Code::NotFound => {}
+            other => return other,
+        }
+    }
+    Volume::find(ctx, volid, None).await
+}
+
+/// The same backup as the node sees it that restores it.
+async fn reachable(ctx: Ctx<'_>, backup: Volume, node: &str) -> Result<Volume> {
+    if backup.node == node {
+        return Ok(backup);
+    }
+    let here = Volume::find(ctx, &backup.volid, Some(&NodeName::parse(node)?)).await;
+    here.map_err(|_| {
+        Error::new(
+            Code::Conflict,
+            format!("{} is on {}, and cannot be reached from {node}", backup.volid, backup.node),
+        )
+        .hint("restore it on that node, and migrate the guest afterwards")
+    })
+}
+
 /// `pve_backup_restore`
 pub async fn restore(ctx: Ctx<'_>, args: Restore) -> Result<Answer> {
-    let backup = Volume::find(ctx, &args.volid, None).await?.backup()?;
+    let backup = found(ctx, &args.volid, args.node.as_ref()).await?.backup()?;
     let kind = kind_of(&backup)?;
     let force = args.force == Some(true);
     if force && args.vmid.is_none() {
@@ -163,6 +189,7 @@ pub async fn restore(ctx: Ctx<'_>, args: Restore) -> Result<Answer> {
         (Some(node), None) => ctx.node(node.as_str()).await?,
         (None, None) => backup.node.clone(),
     };
+    let backup = reachable(ctx, backup, &node).await?;
     let content = if kind == GuestKind::Qemu { "images" } else { "rootdir" };
     if let Some(storage) = &args.storage {
         place::holding(ctx, &node, storage, content).await?;
@@ -170,12 +197,6 @@ pub async fn restore(ctx: Ctx<'_>, args: Restore) -> Result<Answer> {
     let rows = ctx.get(&["nodes", &node, "storage"]).await?;
     let here: Vec<String> =
         loose::rows(&rows).iter().filter_map(|r| loose::text(r, "storage")).collect();
-    if !here.contains(&backup.storage) {
-        return Err(Error::new(
-            Code::Conflict,
-            format!("storage {} with the backup is not on {node}", backup.storage),
-        ));
-    }
     let archive = match configuration(ctx, &backup).await {
         Ok(config) => brings(kind, &config, &here),
         Err(e) => json!({"type": kind.as_str(), "unknown": e.message}),

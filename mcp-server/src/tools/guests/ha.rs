@@ -135,7 +135,7 @@ pub async fn set(ctx: Ctx<'_>, args: Set) -> Result<Answer> {
     let done = ctx.submit(operation(did.method(), &path, params)?, &args.asked).await?;
     let after = now(ctx, &RESOURCES, "sid", &sid);
     let answer = told(done, before.into(), after, format!("HA of {}", title(&guest))).await;
-    Ok(answer.with("did", did.as_str()))
+    Ok(did.tell(answer))
 }
 
 /// `pve_ha_resource_delete`
@@ -300,7 +300,7 @@ pub async fn set_replication(ctx: Ctx<'_>, args: SetReplication) -> Result<Answe
     let after = now(ctx, &REPLICATION, "id", &id);
     let heading = format!("replication of {}", title(&guest));
     let answer = told(done, before.into(), after, heading).await;
-    Ok(answer.with("id", id).with("did", did.as_str()))
+    Ok(did.tell(answer.with("id", id)))
 }
 
 /// `pve_replication_delete`

@@ -299,7 +299,7 @@ pub async fn set(ctx: Ctx<'_>, args: Set) -> Result<Answer> {
     }
     let params = Params::new().with(&slot, line);
     let answer = change(ctx, &guest, params, &[slot], args.digest, &args.asked).await?;
-    Ok(answer.with("did", did.as_str()))
+    Ok(did.tell(answer))
 }
 
 /// Arguments of `pve_nic_delete`.

@@ -209,7 +209,7 @@ pub async fn set(ctx: Ctx<'_>, args: Set) -> Result<Answer> {
         definition(ctx, &args.storage).await.ok().flatten().unwrap_or(Value::Null)
     };
     let answer = told(done, before.into(), after, format!("{what} {}", did.as_str())).await;
-    Ok(answer.with("did", did.as_str()))
+    Ok(did.tell(answer))
 }
 
 /// Arguments of `pve_storage_delete`.
