@@ -75,7 +75,7 @@ impl Estate {
         match self.call(tool, arguments.clone()).await {
             Ok(answer) => return answer.structured,
             Err(error) if error.code.as_str() == "confirm_required" => {
-                let confirm = error.to_json()["confirm"].clone();
+                let confirm = error.to_json()["error"]["confirm"].clone();
                 assert!(confirm.is_string(), "{error:?}");
                 arguments["confirm"] = confirm;
             }
@@ -107,6 +107,7 @@ pub fn cell(table: &Value, key: &str, value: &str, column: &str) -> Value {
     };
     let (key, column) = (at(key), at(column));
     let rows = table["rows"].as_array().unwrap();
-    let row = rows.iter().find(|r| r[key] == value).unwrap_or_else(|| panic!("{value} in {rows:?}"));
+    let row =
+        rows.iter().find(|r| r[key] == value).unwrap_or_else(|| panic!("{value} in {rows:?}"));
     row[column].clone()
 }

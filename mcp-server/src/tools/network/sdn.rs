@@ -191,7 +191,8 @@ impl Object<'_> {
         named(rows, self.key, &self.id).or_else(|| {
             loose::rows(rows).iter().filter(|_| self.key == "cidr").find(|row| {
                 let own = loose::str(row, "subnet");
-                own.and_then(|s| s.strip_suffix(id.as_str())).is_some_and(|zone| zone.ends_with('-'))
+                own.and_then(|s| s.strip_suffix(id.as_str()))
+                    .is_some_and(|zone| zone.ends_with('-'))
             })
         })
     }
