@@ -21,7 +21,13 @@ async fn what_nodes_say_of_themselves() {
     assert_eq!(updates["rows"][0][5], true, "security first");
     let versions = e.ok("pve_package_versions", json!({"package": "kernel"})).await;
     assert!(versions["running"].to_string().contains("pve3"), "{versions}");
-    assert!(versions["rows"].as_array().unwrap().iter().all(|r| r[0].as_str().unwrap().contains("kernel")));
+    assert!(
+        versions["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|r| r[0].as_str().unwrap().contains("kernel"))
+    );
     let certificates = e.ok("pve_list_certificates", json!({})).await;
     assert_eq!(certificates["rows"][0][1], "pveproxy-ssl.pem", "what ends first stands first");
     let days = certificates["rows"][0][2].as_i64().unwrap();
@@ -36,14 +42,18 @@ async fn what_nodes_say_of_themselves() {
     let settings = e.ok("pve_node_settings", json!({"node": "pve1"})).await;
     assert_eq!(settings["dns"]["servers"], json!(["10.20.10.53", "10.20.10.54"]));
     assert_eq!(settings["subscription"]["status"], "active");
-    assert!(!settings.to_string().contains("pve2c-"), "the key of the subscription stays where it is");
+    assert!(
+        !settings.to_string().contains("pve2c-"),
+        "the key of the subscription stays where it is"
+    );
     assert!(settings["untrusted"].as_array().unwrap().contains(&json!("hosts")));
 }
 
 #[tokio::test]
 async fn a_node_that_does_not_answer_is_missing_and_no_error() {
     let e = Estate::new().await;
-    for tool in ["pve_list_services", "pve_list_updates", "pve_list_certificates", "pve_list_disks"] {
+    for tool in ["pve_list_services", "pve_list_updates", "pve_list_certificates", "pve_list_disks"]
+    {
         e.sim.clear_faults();
         e.sim.inject(Fault::new(Effect::no_route()).method("GET").path("/nodes/pve3/").always());
         let answer = e.ok(tool, json!({})).await;
@@ -78,18 +88,34 @@ async fn the_journal_by_unit_text_and_time() {
 #[tokio::test]
 async fn services_are_controlled_by_their_names() {
     let e = Estate::new().await;
-    let done = e.change("pve_service_control", json!({"node": "pve1", "service": "cron.service", "action": "restart"})).await;
+    let done = e
+        .change(
+            "pve_service_control",
+            json!({"node": "pve1", "service": "cron.service", "action": "restart"}),
+        )
+        .await;
     assert_eq!((&done["status"], &done["task"]["ok"]), (&json!("done"), &json!(true)), "{done}");
     assert_eq!(e.sent(), [json!(["POST", "/nodes/pve1/services/cron/restart", {}])]);
-    let stopped = e.change("pve_service_control", json!({"node": "pve1", "service": "cron", "action": "stop"})).await;
-    assert_eq!((&stopped["before"]["state"], &stopped["after"]["state"]), (&json!("running"), &json!("dead")));
-    let again = e.ok("pve_service_control", json!({"node": "pve1", "service": "cron", "action": "stop"})).await;
+    let stopped = e
+        .change("pve_service_control", json!({"node": "pve1", "service": "cron", "action": "stop"}))
+        .await;
+    assert_eq!(
+        (&stopped["before"]["state"], &stopped["after"]["state"]),
+        (&json!("running"), &json!("dead"))
+    );
+    let again = e
+        .ok("pve_service_control", json!({"node": "pve1", "service": "cron", "action": "stop"}))
+        .await;
     assert_eq!(again["status"], "no_change");
     let list = e.ok("pve_list_services", json!({"node": "pve1"})).await;
     assert_eq!(list["rows"][0][1], "cron", "what is not well stands first: {list}");
     e.sent();
     for (arguments, code, words) in [
-        (json!({"node": "pve1", "service": "pveprox", "action": "restart"}), "not_found", "did you mean pveproxy"),
+        (
+            json!({"node": "pve1", "service": "pveprox", "action": "restart"}),
+            "not_found",
+            "did you mean pveproxy",
+        ),
         (json!({"node": "pve1", "service": "cron", "action": "kill"}), "invalid_argument", "start"),
         (json!({"node": "pve1", "service": "../x", "action": "restart"}), "not_found", "there are"),
     ] {
@@ -104,7 +130,11 @@ async fn services_are_controlled_by_their_names() {
 async fn package_lists_are_fetched_anew() {
     let e = Estate::new().await;
     let done = e.change("pve_apt_refresh", json!({"node": "pve3"})).await;
-    assert_eq!((&done["task"]["ok"], &done["after"]["updates"]), (&json!(true), &json!(6)), "{done}");
+    assert_eq!(
+        (&done["task"]["ok"], &done["after"]["updates"]),
+        (&json!(true), &json!(6)),
+        "{done}"
+    );
     assert_eq!(e.sent(), [json!(["POST", "/nodes/pve3/apt/update", {}])]);
 }
 
@@ -115,19 +145,40 @@ async fn repositories_are_switched_with_the_digest_that_was_seen() {
     let list = e.ok("pve_apt_repositories", json!({"node": "pve1"})).await;
     assert_eq!(cell(&list, "path", path, "enabled"), true);
     assert_eq!(list["remarks"], json!([]), "{list}");
-    let off = e.change("pve_apt_repository_set", json!({"node": "pve1", "path": path, "index": 0, "enabled": false})).await;
-    assert_eq!((&off["before"]["enabled"], &off["after"]["enabled"]), (&json!(true), &json!(false)), "{off}");
+    let off = e
+        .change(
+            "pve_apt_repository_set",
+            json!({"node": "pve1", "path": path, "index": 0, "enabled": false}),
+        )
+        .await;
+    assert_eq!(
+        (&off["before"]["enabled"], &off["after"]["enabled"]),
+        (&json!(true), &json!(false)),
+        "{off}"
+    );
     let sent = e.sent();
-    assert_eq!(sent[0], json!(["POST", "/nodes/pve1/apt/repositories",
-        {"path": path, "index": "0", "enabled": "0", "digest": list["digest"]}]));
+    assert_eq!(
+        sent[0],
+        json!(["POST", "/nodes/pve1/apt/repositories",
+        {"path": path, "index": "0", "enabled": "0", "digest": list["digest"]}])
+    );
     let now = e.ok("pve_apt_repositories", json!({"node": "pve1"})).await;
     assert!(now["remarks"].to_string().contains("no Proxmox VE repository"), "{now}");
     let (code, _) = e
-        .refused("pve_apt_repository_set", json!({"node": "pve1", "handle": "no-subscription", "digest": list["digest"]}))
+        .refused(
+            "pve_apt_repository_set",
+            json!({"node": "pve1", "handle": "no-subscription", "digest": list["digest"]}),
+        )
         .await;
     assert_eq!(code, "digest_changed");
-    let added = e.change("pve_apt_repository_set", json!({"node": "pve1", "handle": "no-subscription"})).await;
-    assert_eq!((&added["before"]["state"], &added["after"]["state"]), (&json!("absent"), &json!("on")), "{added}");
+    let added = e
+        .change("pve_apt_repository_set", json!({"node": "pve1", "handle": "no-subscription"}))
+        .await;
+    assert_eq!(
+        (&added["before"]["state"], &added["after"]["state"]),
+        (&json!("absent"), &json!("on")),
+        "{added}"
+    );
     for (arguments, code) in [
         (json!({"node": "pve1", "handle": "no-subscripton"}), "not_found"),
         (json!({"node": "pve1", "path": path}), "invalid_argument"),
@@ -135,7 +186,11 @@ async fn repositories_are_switched_with_the_digest_that_was_seen() {
         (json!({"node": "pve1", "path": "/etc/shadow", "index": 0, "enabled": true}), "not_found"),
         (json!({"node": "pve1", "handle": "test", "path": path}), "invalid_argument"),
     ] {
-        assert_eq!(e.refused("pve_apt_repository_set", arguments.clone()).await.0, code, "{arguments}");
+        assert_eq!(
+            e.refused("pve_apt_repository_set", arguments.clone()).await.0,
+            code,
+            "{arguments}"
+        );
     }
     // A node without subscription is told what that means.
     e.sim.with_state(|state| {
@@ -150,35 +205,68 @@ async fn repositories_are_switched_with_the_digest_that_was_seen() {
 async fn dns_hosts_and_time_zone() {
     let e = Estate::new().await;
     let dns = e.change("pve_dns_set", json!({"node": "pve1", "servers": ["192.0.2.53"]})).await;
-    assert_eq!(dns["after"], json!({"search": "blaufeld.example", "servers": ["192.0.2.53"]}), "{dns}");
+    assert_eq!(
+        dns["after"],
+        json!({"search": "blaufeld.example", "servers": ["192.0.2.53"]}),
+        "{dns}"
+    );
     assert_eq!(e.sent()[0][2], json!({"search": "blaufeld.example", "dns1": "192.0.2.53"}));
     e.change("pve_dns_set", json!({"node": "pve1", "search": "example.org"})).await;
-    assert_eq!(e.sent()[0][2], json!({"search": "example.org", "dns1": "192.0.2.53"}), "servers stay");
+    assert_eq!(
+        e.sent()[0][2],
+        json!({"search": "example.org", "dns1": "192.0.2.53"}),
+        "servers stay"
+    );
     let hosts = e.ok("pve_node_settings", json!({"node": "pve1"})).await;
     let text = hosts["hosts"].as_str().unwrap();
     let data = format!("{text}10.20.0.50 nas.blaufeld.example nas\n");
-    let done = e.change("pve_hosts_set", json!({"node": "pve1", "data": data, "digest": hosts["hosts_digest"]})).await;
-    assert_eq!(done["changes"], json!({"removed": [], "added": ["10.20.0.50 nas.blaufeld.example nas"]}));
+    let done = e
+        .change(
+            "pve_hosts_set",
+            json!({"node": "pve1", "data": data, "digest": hosts["hosts_digest"]}),
+        )
+        .await;
+    assert_eq!(
+        done["changes"],
+        json!({"removed": [], "added": ["10.20.0.50 nas.blaufeld.example nas"]})
+    );
     assert_eq!(done.get("may_cut"), None);
-    let stale = json!({"node": "pve1", "data": "127.0.0.1 localhost\n", "digest": hosts["hosts_digest"]});
+    let stale =
+        json!({"node": "pve1", "data": "127.0.0.1 localhost\n", "digest": hosts["hosts_digest"]});
     assert_eq!(e.refused("pve_hosts_set", stale).await.0, "digest_changed");
-    let dry = e.ok("pve_hosts_set", json!({"node": "pve1", "data": "127.0.0.1 localhost\n", "dry_run": true})).await;
+    let dry = e
+        .ok(
+            "pve_hosts_set",
+            json!({"node": "pve1", "data": "127.0.0.1 localhost\n", "dry_run": true}),
+        )
+        .await;
     assert!(dry["may_cut"].to_string().contains("pve1"), "{dry}");
     e.sent();
-    let zone = e.change("pve_time_zone_set", json!({"node": "pve1", "time_zone": "Europe/Berlin"})).await;
-    assert_eq!((&zone["before"]["timezone"], &zone["after"]["timezone"]), (&json!("UTC"), &json!("Europe/Berlin")));
+    let zone =
+        e.change("pve_time_zone_set", json!({"node": "pve1", "time_zone": "Europe/Berlin"})).await;
+    assert_eq!(
+        (&zone["before"]["timezone"], &zone["after"]["timezone"]),
+        (&json!("UTC"), &json!("Europe/Berlin"))
+    );
     assert_eq!(e.sent(), [json!(["PUT", "/nodes/pve1/time", {"timezone": "Europe/Berlin"}])]);
     for (tool, arguments) in [
         ("pve_dns_set", json!({"node": "pve1"})),
         ("pve_dns_set", json!({"node": "pve1", "servers": []})),
         ("pve_dns_set", json!({"node": "pve1", "servers": ["dns.example.org"]})),
-        ("pve_dns_set", json!({"node": "pve1", "servers": ["1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4"]})),
+        (
+            "pve_dns_set",
+            json!({"node": "pve1", "servers": ["1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4"]}),
+        ),
         ("pve_hosts_set", json!({"node": "pve1", "data": "localhost\n"})),
         ("pve_hosts_set", json!({"node": "pve1", "data": "10.0.0.1\n"})),
         ("pve_time_zone_set", json!({"node": "pve1", "time_zone": "../etc/passwd"})),
         ("pve_time_zone_set", json!({"node": "pve1", "time_zone": ""})),
     ] {
-        assert_eq!(e.refused(tool, arguments.clone()).await.0, "invalid_argument", "{tool} {arguments}");
+        assert_eq!(
+            e.refused(tool, arguments.clone()).await.0,
+            "invalid_argument",
+            "{tool} {arguments}"
+        );
     }
     assert_eq!(e.sent(), Vec::<Value>::new());
 }
@@ -186,23 +274,42 @@ async fn dns_hosts_and_time_zone() {
 #[tokio::test]
 async fn a_node_goes_down_only_after_it_is_said_what_goes_with_it() {
     let e = Estate::new().await;
-    let dry = e.ok("pve_node_power", json!({"node": "pve1", "command": "reboot", "dry_run": true})).await;
+    let dry =
+        e.ok("pve_node_power", json!({"node": "pve1", "command": "reboot", "dry_run": true})).await;
     let flight = &dry["preflight"];
-    assert_eq!((&dry["status"], &dry["class"], &flight["connected_to_it"]), (&json!("dry_run"), &json!("CRITICAL"), &json!(true)));
+    assert_eq!(
+        (&dry["status"], &dry["class"], &flight["connected_to_it"]),
+        (&json!("dry_run"), &json!("CRITICAL"), &json!(true))
+    );
     assert!(!flight["running_guests"].as_array().unwrap().is_empty(), "{flight}");
     assert_eq!(flight["quorum_after"]["quorate"], true);
     assert_eq!(e.sent(), Vec::<Value>::new());
-    let (code, text) = e.refused("pve_node_power", json!({"node": "pve3", "command": "shutdown"})).await;
+    let (code, text) =
+        e.refused("pve_node_power", json!({"node": "pve3", "command": "shutdown"})).await;
     assert_eq!(code, "confirm_required");
     assert!(text.contains("/nodes/pve3/status"), "{text}");
-    let done = e.ok("pve_node_power", json!({"node": "pve3", "command": "shutdown", "confirm": "/nodes/pve3/status"})).await;
+    let done = e
+        .ok(
+            "pve_node_power",
+            json!({"node": "pve3", "command": "shutdown", "confirm": "/nodes/pve3/status"}),
+        )
+        .await;
     assert_eq!(done["status"], "done");
     assert_eq!(e.sent(), [json!(["POST", "/nodes/pve3/status", {"command": "shutdown"}])]);
     // One of three is off: the next one costs the quorum.
-    let dry = e.ok("pve_node_power", json!({"node": "pve2", "command": "reboot", "dry_run": true})).await;
+    let dry =
+        e.ok("pve_node_power", json!({"node": "pve2", "command": "reboot", "dry_run": true})).await;
     assert_eq!(dry["preflight"]["quorum_after"]["quorate"], false, "{dry}");
     assert!(dry["preflight"]["warnings"].to_string().contains("quorum"));
-    assert_eq!(e.refused("pve_node_power", json!({"node": "pve3", "command": "reboot", "confirm": "/nodes/pve3/status"})).await.0, "conflict");
+    assert_eq!(
+        e.refused(
+            "pve_node_power",
+            json!({"node": "pve3", "command": "reboot", "confirm": "/nodes/pve3/status"})
+        )
+        .await
+        .0,
+        "conflict"
+    );
     let awake = e.change("pve_node_wake", json!({"node": "pve3"})).await;
     assert_eq!(awake["status"], "done");
     assert_eq!(e.sent(), [json!(["POST", "/nodes/pve3/wakeonlan", {}])]);
@@ -221,5 +328,7 @@ async fn without_write_mode_there_is_no_change() {
         let (_, text) = e.refused(tool, arguments).await;
         assert!(text.contains("PROXMOX_MODE=write"), "{text}");
     }
-    assert!(e.ok("pve_list_services", json!({"node": "pve1"})).await["total"].as_u64().unwrap() > 5);
+    assert!(
+        e.ok("pve_list_services", json!({"node": "pve1"})).await["total"].as_u64().unwrap() > 5
+    );
 }

@@ -1,6 +1,8 @@
 //! What the end-to-end tests share: the built binaries, a small MCP client that
 //! sees every byte, and a simulated estate with a configuration that points at it.
 
+#![allow(clippy::should_implement_trait)]
+
 mod arguments;
 mod binaries;
 #[cfg(target_os = "linux")]

@@ -367,7 +367,7 @@ impl Ctx<'_> {
             Submitted::Sent(sent) => {
                 let sent = self.finish(*sent, asked.patience()).await?;
                 Ok(Submitted::Sent(Box::new(sent)))
-            },
+            }
             dry => Ok(dry),
         }
     }

@@ -11,11 +11,7 @@ struct Task {
     privileges: &'static [&'static str],
 }
 
-const fn task(
-    what: &'static str,
-    root: &'static str,
-    privileges: &'static [&'static str],
-) -> Task {
+const fn task(what: &'static str, root: &'static str, privileges: &'static [&'static str]) -> Task {
     Task { what, root, privileges }
 }
 
@@ -60,7 +56,8 @@ const AGENT_9: &[Task] = &[
     task("ask guest agents", "/vms", &["VM.GuestAgent.Audit"]),
     task("run commands in VMs", "/vms", &["VM.GuestAgent.Unrestricted"]),
 ];
-const AGENT_8: &[Task] = &[task("ask guest agents and run commands in VMs", "/vms", &["VM.Monitor"])];
+const AGENT_8: &[Task] =
+    &[task("ask guest agents and run commands in VMs", "/vms", &["VM.Monitor"])];
 
 /// The steps of a check: reading, which has to be there, and in write mode what
 /// of the changes the token could not do.
@@ -97,7 +94,8 @@ fn missing(permissions: &Value, tasks: &[Task]) -> Vec<Value> {
     let paths = permissions.as_object();
     let has = |root: &str, privilege: &str| {
         paths.into_iter().flatten().any(|(path, held)| {
-            below(path, root) && held.as_object().is_some_and(|h: &Map<_, _>| h.contains_key(privilege))
+            below(path, root)
+                && held.as_object().is_some_and(|h: &Map<_, _>| h.contains_key(privilege))
         })
     };
     let mut out = Vec::new();
