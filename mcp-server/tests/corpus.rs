@@ -1,5 +1,7 @@
 //! Replays the corpus of the fuzz targets: what was found once stays found.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
 use std::{fs, path::Path};
 
 use proxmox_mcp::safety::fuzzing;

@@ -30,7 +30,16 @@ fn large(guests: usize, storages: usize, tasks: i64) -> Estate {
             let start = state.born - 60 * (n + 1);
             let exit = if n % 7 == 0 { "command 'vzdump' failed: exit code 1" } else { "OK" };
             let log = vec!["INFO: starting".to_owned(); 20];
-            state.tasks.past(node, "vzdump", "100", "root@pam", start, 50, exit, log);
+            state.tasks.past(pve_sim::state::task::Past {
+                node,
+                kind: "vzdump",
+                id: "100",
+                user: "root@pam",
+                start,
+                seconds: 50,
+                exit,
+                log,
+            });
         }
     });
     estate

@@ -118,6 +118,7 @@ fn switches() -> Vec<(Method, &'static str, &'static str)> {
 }
 
 /// Property strings: parameter, pairs; the first has the default key.
+#[allow(clippy::type_complexity)]
 const PROPERTIES: [(&str, &str, &[(&str, &str)]); 12] = [
     (
         "/nodes/n/qemu/100/config",
