@@ -15,6 +15,7 @@ use rmcp::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
 use crate::tools::{Asked, Form};
 
@@ -53,11 +54,19 @@ pub struct Asking {
     responses: Option<InputResponses>,
     state: Option<String>,
     wanted: Mutex<Option<InputRequiredResult>>,
+    /// The caller no longer waits.
+    cancelled: CancellationToken,
+    /// The server is about to end.
+    closing: CancellationToken,
 }
 
 impl Asking {
     /// From a call and its context.
-    pub fn new(request: &CallToolRequestParams, context: &RequestContext<RoleServer>) -> Self {
+    pub fn new(
+        request: &CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+        closing: CancellationToken,
+    ) -> Self {
         let forms = context.client_capabilities().and_then(|c| c.elicitation).is_some_and(|e| {
             // Naming neither kind means forms.
             e.form.is_some() || e.url.is_none()
@@ -75,6 +84,8 @@ impl Asking {
             responses: request.input_responses.clone(),
             state: request.request_state.clone(),
             wanted: Mutex::new(None),
+            cancelled: context.ct.clone(),
+            closing,
         }
     }
 
@@ -131,7 +142,13 @@ impl Asking {
 
     async fn ask_now(&self, form: &Form) -> Asked {
         let Some(params) = params(form) else { return Asked::Unable };
-        match self.peer.create_elicitation_with_timeout(params, Some(PATIENCE)).await {
+        let asked = self.peer.create_elicitation_with_timeout(params, Some(PATIENCE));
+        let answered = tokio::select! {
+            answered = asked => answered,
+            () = self.cancelled.cancelled() => return Asked::Cancelled,
+            () = self.closing.cancelled() => return Asked::Cancelled,
+        };
+        match answered {
             Ok(result) => judge(&result),
             Err(rmcp::ServiceError::Timeout { .. }) => Asked::Expired,
             Err(error) => {

@@ -130,7 +130,8 @@ impl ServerHandler for Handler {
             let data = json!({"hint": error.advice()});
             return Err(ErrorData::invalid_params(error.message, Some(data)));
         }
-        let session = McpSession::new(&request, &context, self.sealer.clone());
+        let session =
+            McpSession::new(&request, &context, self.sealer.clone(), self.app.closing.clone());
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
         let result = self.run(&request.name, arguments, &session).await;
         Ok(match session.take_wanted() {

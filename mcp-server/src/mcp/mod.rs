@@ -25,6 +25,7 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 /// # Errors
 /// None that a caller can mend; the end of the client is a normal end.
 pub async fn serve_stdio(app: Arc<App>) -> Result<()> {
+    app.started();
     let stop = CancellationToken::new();
     let transport = stdio::Stdio::new(app.closing.clone(), stop.clone());
     let handler = Handler::new(app.clone());
@@ -41,6 +42,7 @@ pub async fn serve_stdio(app: Arc<App>) -> Result<()> {
         () = ended => {}
         () = end_in_time(&app.closing) => {}
     }
+    app.abandon();
     Ok(())
 }
 

@@ -29,13 +29,14 @@ impl McpSession {
         request: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
         sealer: std::sync::Arc<Sealer>,
+        closing: CancellationToken,
     ) -> Self {
         let client = context.client_info().map_or_else(
             || "unknown client".to_owned(),
             |info| format!("{} {}", info.name, info.version),
         );
         let mut session = Self {
-            asking: Asking::new(request, context),
+            asking: Asking::new(request, context, closing),
             sealer,
             peer: context.peer.clone(),
             token: context.meta.get_progress_token(),

@@ -224,8 +224,12 @@ impl Audit {
         let mut file = private(path)?;
         let mut before = last(&mut file)?;
         let end = file.seek(SeekFrom::End(0))?;
-        if before.is_none() {
-            before = head(path);
+        // Where records are missing at the end, the chain goes on from the one
+        // that was written last, and so shows the gap.
+        if let Some(newest) = head(path)
+            && before.as_ref().is_none_or(|(seq, _)| newest.0 > *seq)
+        {
+            before = Some(newest);
         }
         let (seq, prev) = before.unwrap_or((0, FIRST.to_owned()));
         let record = Record {

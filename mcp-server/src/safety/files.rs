@@ -92,6 +92,12 @@ pub fn hex(bytes: &[u8]) -> String {
 /// SHA-256 of a text, in hexadecimal.
 #[must_use]
 pub fn sha256(text: &str) -> String {
-    use sha2::Digest as _;
-    hex(&sha2::Sha256::digest(text.as_bytes()))
+    sha256_of(text.as_bytes())
+}
+
+/// SHA-256 of bytes, in hexadecimal.
+#[must_use]
+pub fn sha256_of(bytes: &[u8]) -> String {
+    use sha2::{Digest as _, Sha256};
+    hex(&Sha256::digest(bytes))
 }

@@ -457,6 +457,29 @@ impl Gate {
         self.refuse(entry, error);
     }
 
+    /// Records that a server started which may change things: the flags that
+    /// are on, and which `critical.env` they come from.
+    ///
+    /// # Errors
+    /// `audit_unavailable`.
+    pub fn started(&self) -> Result<()> {
+        let flags: Vec<&str> = self.config.flags.iter().map(super::Flag::category).collect();
+        let params = json!({
+            "critical_env": self.config.critical_file.display().to_string(),
+            "critical_env_sha256": self.config.critical_sha256,
+            "flags": flags,
+        });
+        self.audit.record(&Entry { params, ..Entry::new(Step::Started) }).map(|_| ())
+    }
+
+    /// Records a read that failed. Failing to is no further error.
+    pub fn failed_read(&self, caller: &Caller<'_>, error: &Error) {
+        let entry = self.with_error(entry_of(caller), error);
+        if let Err(error) = self.audit.record(&Entry { outcome: Step::Failed, ..entry }) {
+            tracing::warn!(%error, "a failed read was not recorded");
+        }
+    }
+
     /// Records a read that succeeded, where reads are recorded.
     pub fn read(&self, op: &Operation, caller: &Caller<'_>, took: Duration) {
         if !self.config.audit.reads {

@@ -102,6 +102,9 @@ fn below_node(call: &Call<'_>, rest: &str, t: &mut Touched) {
     match parts.next().unwrap_or_default() {
         "qemu" | "lxc" => {
             volumes_in_params(call, t);
+            if call.method == Method::Post && matches!(rest, "qemu" | "lxc") {
+                of_new_guest(call, t);
+            }
             if call.variable("vmid").is_some() {
                 of_present_disks(call, t);
                 if rest.ends_with("/migrate") {
@@ -117,7 +120,7 @@ fn below_node(call: &Call<'_>, rest: &str, t: &mut Touched) {
             if let Some(volume) = call.variable("volume") {
                 t.volume(volume);
             }
-            if rest.ends_with("/prunebackups") && !call.params.has("vmid") {
+            if rest.ends_with("/prunebackups") && call.params.members("vmid").next().is_none() {
                 t.every("without vmid every guest's backups are pruned");
             }
         }
@@ -126,6 +129,19 @@ fn below_node(call: &Call<'_>, rest: &str, t: &mut Touched) {
         "network" | "services" | "disks" | "ceph" => t.open("every guest of the node needs this"),
         // The node's own: name resolution, certificates, packages, its firewall.
         _ => {}
+    }
+}
+
+/// A guest that is made has to be named, and so has the one whose backup it is made of.
+fn of_new_guest(call: &Call<'_>, t: &mut Touched) {
+    if call.params.members("vmid").next().is_none() {
+        t.open("the new guest is not named");
+    }
+    let restored = call.params.flag("restore") == Some(true);
+    let archive =
+        call.params.text("archive").or_else(|| call.params.text("ostemplate").filter(|_| restored));
+    if archive.is_some_and(|archive| archive != "-" && volume::owners(archive).is_empty()) {
+        t.open("whose backup the archive is cannot be told from its name");
     }
 }
 
@@ -284,7 +300,9 @@ fn of_backup(call: &Call<'_>, t: &mut Touched) {
     if let Some(pool) = call.params.text("pool") {
         pool_members(call, pool, t);
     }
-    let names = ["vmid", "all", "pool"].iter().any(|n| call.params.has(n));
+    let names = call.params.members("vmid").next().is_some()
+        || call.params.has("pool")
+        || call.params.flag("all") == Some(true);
     if call.method == Method::Post && !names {
         t.open("no guest is named");
     }

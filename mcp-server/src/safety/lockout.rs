@@ -44,12 +44,13 @@ impl Identity {
 
     /// Whether a user id is ours or the administrator's, in any case.
     fn is_user(&self, id: &str) -> bool {
-        [self.user.as_str(), ROOT].iter().any(|own| own.eq_ignore_ascii_case(id.trim()))
+        let id = decoded(id);
+        [self.user.as_str(), ROOT].iter().any(|own| own.eq_ignore_ascii_case(&id))
     }
 
     /// Whether a full token id belongs to us or the administrator.
     fn is_token(&self, id: &str) -> bool {
-        self.is_user(id.split('!').next().unwrap_or_default())
+        self.is_user(decoded(id).split('!').next().unwrap_or_default())
     }
 
     fn is_realm(&self, realm: &str) -> bool {
@@ -252,6 +253,12 @@ fn of_realm_job(call: &Call<'_>, own: &Identity) -> Result<()> {
     known(call, own, "realm").map(|_| ())
 }
 
+/// An id without blanks around it, and with what was percent-encoded decoded:
+/// whoever encodes it means the same user.
+fn decoded(id: &str) -> String {
+    percent_encoding::percent_decode_str(id.trim()).decode_utf8_lossy().trim().to_owned()
+}
+
 /// Pools whose entries give us rights: members may not leave, the pool may not go.
 fn of_pool(call: &Call<'_>, own: &Identity) -> Result<()> {
     let removes = call.method == Method::Delete
@@ -259,6 +266,9 @@ fn of_pool(call: &Call<'_>, own: &Identity) -> Result<()> {
         || call.params.flag("allow-move") == Some(true);
     if !removes {
         return Ok(());
+    }
+    if call.params.flag("allow-move") == Some(true) {
+        leave_their_pools(call, own)?;
     }
     let Some(pool) = call.variable("poolid").or_else(|| call.params.text("poolid")) else {
         return Ok(());
@@ -271,6 +281,25 @@ fn of_pool(call: &Call<'_>, own: &Identity) -> Result<()> {
     };
     if standing.paths().any(gives) {
         return Err(refused("the pool gives this server its rights on the members"));
+    }
+    Ok(())
+}
+
+/// A guest that is moved into a pool leaves the one that it is in now.
+fn leave_their_pools(call: &Call<'_>, own: &Identity) -> Result<()> {
+    let standing = known(call, own, "pool")?;
+    for member in call.params.members("vms") {
+        let row = Vmid::parse(member).ok().and_then(|vmid| call.facts.guest(vmid));
+        let Some(row) = row else {
+            return Err(refused("the pool that a moved guest is in now cannot be seen"));
+        };
+        if let Some(pool) = loose::str(row, "pool")
+            && standing.paths().any(|path| access::covers_pool(path, pool))
+        {
+            return Err(refused(
+                "the pool that it leaves gives this server its rights on the guest",
+            ));
+        }
     }
     Ok(())
 }

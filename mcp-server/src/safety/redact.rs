@@ -257,6 +257,11 @@ fn tickets(text: &str) -> Option<String> {
 /// `user@realm!name=SECRET` and `PVEAPIToken=…`.
 fn api_tokens(text: &str) -> Option<String> {
     mask_words(text, |word| {
+        if let Some(rest) = word.strip_prefix("PVEAPIToken=")
+            && let Some((id, _)) = rest.split_once('=')
+        {
+            return Some(format!("PVEAPIToken={id}={MASK}"));
+        }
         let (id, secret) = word.rsplit_once(['=', ':'])?;
         let is_id = id.contains('@') && id.contains('!');
         let uuid = secret.len() == 36 && secret.bytes().filter(|b| *b == b'-').count() == 4;

@@ -166,7 +166,13 @@ impl Ctx<'_> {
         let state = Fresh(&app.pve);
         let permit = match app.gate.check(operation, &caller, &state).await? {
             Outcome::Permit(permit) => *permit,
-            Outcome::DryRun(plan) => return Ok(Submitted::DryRun(dry_run(*plan))),
+            Outcome::DryRun(plan) => {
+                let answer = dry_run(*plan);
+                return Ok(Submitted::DryRun(match app.flags_changed() {
+                    Some(warning) => answer.with("warnings", vec![warning]),
+                    None => answer,
+                }));
+            }
             Outcome::Read(operation) => return self.read_instead(operation, asked).await,
             Outcome::Ask(pending) => {
                 let form = Form { text: pending.text.clone(), digest: pending.digest.clone() };
@@ -178,6 +184,9 @@ impl Ctx<'_> {
                     session::Asked::Unable => Said::Unable,
                     session::Asked::Later => return Err(asked_later()),
                 };
+                // Who no longer waits for the call has not agreed to it either.
+                let gone = self.session.cancelled().is_cancelled() || app.closing.is_cancelled();
+                let said = if gone { Said::Cancelled } else { said };
                 app.gate.answer(*pending, said, &state).await?
             }
         };
@@ -212,12 +221,13 @@ impl Ctx<'_> {
         // sent is recorded whoever still listens.
         let (app, record) = (self.app.clone(), trail.clone());
         let watched = file.clone();
+        app.sending(&trail);
         let sending = tokio::spawn(async move {
             let result = match file {
                 Some(file) => app.pve.send_file(permit, file).await,
                 None => app.pve.send(permit).await,
             };
-            let recorded = app.gate.sent(&record, &result);
+            let recorded = app.sent(&record, &result);
             (result, recorded)
         });
         if let Some(file) = watched {
@@ -235,8 +245,10 @@ impl Ctx<'_> {
         if trail.id > 0 {
             answer.insert("audit_id".into(), trail.id.into());
         }
-        if let Err(error) = recorded {
-            answer.insert("warning".into(), error.message.into());
+        let warnings: Vec<String> =
+            recorded.err().map(|e| e.message).into_iter().chain(self.app.flags_changed()).collect();
+        if !warnings.is_empty() {
+            answer.insert("warnings".into(), warnings.into());
         }
         let mut sent = Sent { answer, data, trail: Some(trail), replaced };
         if sent.upid().is_none() {

@@ -10,6 +10,7 @@ use crate::{
     app::App,
     insight::estate::Guest,
     pve::{ApiPath, NodeName, Params, Vmid, loose},
+    safety::{Caller, Method, Operation, volume},
 };
 
 /// One call of one tool.
@@ -57,7 +58,25 @@ impl<'a> Ctx<'a> {
         {
             self.may_see(vmid)?;
         }
-        self.app.pve.get(path, params).await
+        if self.app.config.read_allowed_only {
+            let named = ["volume", "volid"].iter().filter_map(|name| params.text(name));
+            for vmid in named.flat_map(volume::owners) {
+                self.may_see(vmid)?;
+            }
+        }
+        if !self.app.config.audit.reads {
+            return self.app.pve.get(path, params).await;
+        }
+        let from = std::time::Instant::now();
+        let read = self.app.pve.get(path, params).await;
+        if read.is_ok() {
+            let client = self.session.client();
+            let caller = Caller { tool: self.tool, client: &client, ..Caller::default() };
+            let operation =
+                Operation { method: Method::Get, path: path.clone(), params: params.clone() };
+            self.app.gate.read(&operation, &caller, from.elapsed());
+        }
+        read
     }
 
     /// Whether a guest may be read (`PROXMOX_READ_VMIDS=allowed`).
@@ -84,10 +103,10 @@ impl<'a> Ctx<'a> {
 
     /// The rows of a list without those of hidden guests.
     pub fn visible<'v>(self, rows: &'v Value) -> impl Iterator<Item = &'v Value> + use<'v, 'a> {
-        loose::rows(rows).iter().filter(move |row| {
-            let vmid = loose::uint(row, "vmid").and_then(|n| Vmid::new(n).ok());
-            vmid.is_none_or(|vmid| self.sees(vmid))
-        })
+        let all = !self.app.config.read_allowed_only;
+        loose::rows(rows)
+            .iter()
+            .filter(move |row| all || owners(row).into_iter().all(|vmid| self.sees(vmid)))
     }
 
     /// Takes the rows of hidden guests out of an answer, wherever they stand in it.
@@ -97,10 +116,7 @@ impl<'a> Ctx<'a> {
         }
         match value {
             Value::Array(rows) => {
-                rows.retain(|row| {
-                    let vmid = loose::uint(row, "vmid").and_then(|n| Vmid::new(n).ok());
-                    vmid.is_none_or(|vmid| self.sees(vmid))
-                });
+                rows.retain(|row| owners(row).into_iter().all(|vmid| self.sees(vmid)));
                 rows.iter_mut().for_each(|row| self.hide(row));
             }
             Value::Object(map) => map.values_mut().for_each(|v| self.hide(v)),
@@ -264,4 +280,26 @@ impl<'a> Ctx<'a> {
                 && privileges.get("VM.Audit").is_some()
         }))
     }
+}
+
+/// The guests that a row of a list is about, by whatever names them.
+fn owners(row: &Value) -> Vec<Vmid> {
+    let mut found: Vec<Vmid> = ["vmid", "guest"]
+        .iter()
+        .filter_map(|key| loose::uint(row, key).and_then(|n| Vmid::new(n).ok()))
+        .collect();
+    for key in ["sid", "id"] {
+        // `vm:100` of HA, `qemu/100` of the resources, `100-0` of replication.
+        let named = loose::str(row, key).and_then(|text| {
+            let number = ["vm:", "ct:", "service:vm:", "service:ct:", "qemu/", "lxc/"]
+                .iter()
+                .find_map(|prefix| text.strip_prefix(prefix))?;
+            Vmid::parse(number).ok()
+        });
+        found.extend(named);
+    }
+    for key in ["volid", "volume"] {
+        found.extend(loose::str(row, key).into_iter().flat_map(volume::owners));
+    }
+    found
 }

@@ -32,6 +32,7 @@ use crate::{
     Code, Error, Result,
     app::App,
     render::{Answer, clean_value},
+    safety::Caller,
 };
 
 /// Calls a tool by name: the one way for the protocol and the command line.
@@ -60,6 +61,11 @@ pub async fn call(
             Ok(answer)
         }
         Err(mut error) => {
+            if tool.is_read_only(&app.config) && error.code != Code::InvalidArgument {
+                let client = session.client();
+                let caller = Caller { tool: tool.name, client: &client, ..Caller::default() };
+                app.gate.failed_read(&caller, &error);
+            }
             app.redactor().error(&mut error);
             Err(error)
         }

@@ -1,6 +1,8 @@
 //! A sample estate, an app that may do everything, and calls that are checked
 //! by what was sent and what was answered.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
 use std::{path::PathBuf, sync::Arc};
 
 use proxmox_mcp::{

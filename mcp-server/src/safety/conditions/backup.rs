@@ -30,7 +30,20 @@ pub fn prunes_now(call: &Call<'_>) -> bool {
     let question = Params::new().with_some("storage", call.params.text("storage"));
     match call.facts.ask(&["nodes", node, "vzdump", "defaults"], question) {
         Ok(defaults) if defaults.is_object() => {
-            !keeps_all(defaults.get("prune-backups")) || defaults.get("maxfiles").is_some()
+            !keeps_all(defaults.get("prune-backups"))
+                || defaults.get("maxfiles").is_some()
+                || storage_prunes(call)
+        }
+        _ => true,
+    }
+}
+
+/// The storage that is named has a retention of its own; one that cannot be read counts.
+fn storage_prunes(call: &Call<'_>) -> bool {
+    let Some(storage) = call.params.text("storage") else { return false };
+    match call.facts.ask(&["storage", storage], Params::new()) {
+        Ok(definition) if definition.is_object() => {
+            definition.get("prune-backups").is_some_and(|kept| !keeps_all(Some(kept)))
         }
         _ => true,
     }

@@ -1,7 +1,7 @@
 //! Disks and mount points.
 
 use super::{Call, Now, Param};
-use crate::safety::volume;
+use crate::{pve::Vmid, safety::volume};
 
 /// A volume, or what is imported into it, is a place on the host.
 pub fn on_host(call: &Call<'_>, param: &Param<'_>) -> bool {
@@ -15,11 +15,23 @@ pub fn has_idmap(call: &Call<'_>, param: &Param<'_>) -> bool {
     param.parts(call).get("idmap").is_some()
 }
 
-/// The volume is another guest's, also through the second half of a linked name.
+/// The volume is another guest's, by either half of a linked name. The base of
+/// a linked clone that stands there already is no news.
 pub fn foreign(call: &Call<'_>, param: &Param<'_>) -> bool {
     let parts = param.parts(call);
-    let owner = parts.volume().and_then(volume::owner);
-    owner.is_some() && owner != call.vmid()
+    let Some(volume) = parts.volume() else { return false };
+    let owners = volume::owners(volume);
+    let others = |owner: &Vmid| Some(*owner) != call.vmid();
+    if owners.last().is_some_and(others) {
+        return true;
+    }
+    let there = call.now_parts(param.name).is_some_and(|now| now.volume() == Some(volume));
+    owners.iter().any(others) && !there
+}
+
+/// A list that names a volume which the guest no longer uses.
+pub fn unused(_call: &Call<'_>, param: &Param<'_>) -> bool {
+    param.value.members().any(|name| name.to_ascii_lowercase().starts_with("unused"))
 }
 
 /// The content comes from a volume of another guest.

@@ -35,9 +35,18 @@ fn judge(call: &Call<'_>, text: &str, strict_url: bool) -> Result<(), Why> {
     if text.contains('\\') {
         return Err(Why::Inner);
     }
-    let (scheme, rest) = match text.split_once("://") {
-        Some((scheme, rest)) => (Some(scheme.to_ascii_lowercase()), rest.to_owned()),
-        None => (None, text.trim_start_matches('/').to_owned()),
+    // A template is filled in by the node: what host it names cannot be known.
+    if text.contains("{{") || text.contains("}}") {
+        return Err(Why::Inner);
+    }
+    // Some readers take `http:host` for `http://host`.
+    let web = |head: &str| matches!(head.to_ascii_lowercase().as_str(), "http" | "https");
+    let (scheme, rest) = match (text.split_once("://"), text.split_once(':')) {
+        (Some((scheme, rest)), _) => (Some(scheme.to_ascii_lowercase()), rest.to_owned()),
+        (None, Some((head, rest))) if web(head) => {
+            (Some(head.to_ascii_lowercase()), rest.to_owned())
+        }
+        _ => (None, text.trim_start_matches('/').to_owned()),
     };
     let web = matches!(scheme.as_deref(), Some("http" | "https"));
     let authority = rest.trim_start_matches('/').split(['/', '?', '#']).next().unwrap_or_default();

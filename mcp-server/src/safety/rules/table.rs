@@ -442,6 +442,7 @@ pub(super) const PARAMS: &[ParamRule] = &[
     param(SET, "/nodes/{node}/qemu/{vmid}/config /nodes/{node}/lxc/{vmid}/config", "net[n]", Each(guest::opens_network), Class(Destructive), "opens the guest: its firewall would be off on this interface, or trunks pass"),
     param(SET, "/nodes/{node}/qemu/{vmid}/config /nodes/{node}/lxc/{vmid}/config", "net[n]", Each(guest::moves_network), Class(Destructive), "leaves its network, takes another address, or is cut off"),
     param(&[Put], "/nodes/{node}/qemu/{vmid}/unlink", "force", True, Critical(VolumeDelete), "the volumes are destroyed at once"),
+    param(&[Put], "/nodes/{node}/qemu/{vmid}/unlink", "idlist", Each(disk::unused), Critical(VolumeDelete), "an unused volume is destroyed at once"),
     param(&[Post], "/nodes/{node}/qemu/{vmid}/move_disk /nodes/{node}/lxc/{vmid}/move_volume", "delete", True, Class(Destructive), "the source is deleted"),
     param(&[Post], "/nodes/{node}/qemu/{vmid}/move_disk /nodes/{node}/lxc/{vmid}/move_volume", "target-vmid", Each(|call, p| p.text() != call.variable("vmid")), Class(Destructive), "the disk leaves its guest"),
     param(&[Post], "/nodes/{node}/qemu/{vmid}/agent", "command", Once(guest::agent_acts), Class(Destructive), "service of one guest, or a command that is not known"),

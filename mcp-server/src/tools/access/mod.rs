@@ -3,7 +3,7 @@
 mod accounts;
 mod changes;
 mod permissions;
-mod secret;
+pub(super) mod secret;
 mod tokens;
 
 use super::{args, registry::*};

@@ -6,11 +6,12 @@ use serde_json::{Map, Value};
 
 use crate::{
     Result,
-    pve::{ApiPath, Params},
+    pve::{ApiPath, Params, loose},
     render::{Answer, Page, Table},
     safety::{Facts, Fresh, Method, Operation, classify as classify_call, explain},
     tools::{
         Ctx,
+        access::secret::Waiting,
         change::{AskedTask, Submitted},
     },
 };
@@ -148,9 +149,34 @@ pub async fn call(ctx: Ctx<'_>, args: Call) -> Result<Answer> {
         }
     };
     let path = operation.path.clone();
-    match ctx.run(operation, &args.asked).await? {
+    // A new token's secret is delivered once, into a file, as by pve_token_set.
+    let token = new_token(&operation);
+    let waiting = match &token {
+        Some(id) if args.asked.dry_run != Some(true) => {
+            Some(Waiting::new(&ctx.app.config.dirs.config, id)?)
+        }
+        _ => None,
+    };
+    let ran = ctx.run(operation, &args.asked).await;
+    let mut secret_file = None;
+    if let Some(waiting) = waiting {
+        let secret = match &ran {
+            Ok(Submitted::Sent(sent)) => loose::text(&sent.data, "value"),
+            _ => None,
+        };
+        match (token, secret) {
+            (Some(id), Some(secret)) => {
+                secret_file = Some(waiting.fill(&id, &secret)?.display().to_string());
+            }
+            _ => waiting.drop_it(),
+        }
+    }
+    match ran? {
         Submitted::DryRun(answer) => Ok(answer),
         Submitted::Sent(mut sent) => {
+            if let Some(file) = secret_file {
+                sent.answer.insert("secret_file".into(), file.into());
+            }
             let mut data = std::mem::take(&mut sent.data);
             ctx.app.redactor().value(Some(&path), &mut data);
             sent.answer.insert("data".into(), data);
@@ -158,6 +184,14 @@ pub async fn call(ctx: Ctx<'_>, args: Call) -> Result<Answer> {
             Ok(sent.into_answer(heading).untrusted(&["data"]))
         }
     }
+}
+
+/// The full id of the token that a call makes or gives a new secret.
+fn new_token(operation: &Operation) -> Option<String> {
+    let segments: Vec<&str> = operation.path.segments().collect();
+    let ["access", "users", user, "token", name] = segments.as_slice() else { return None };
+    let makes = operation.method == Method::Post || operation.params.has("regenerate");
+    makes.then(|| format!("{user}!{name}"))
 }
 
 /// The operation that a caller wrote.
