@@ -70,7 +70,7 @@ class Guard:
         self.mcp = mcp
         self.config = machine.work / "config"
         self.key = self.config / "ssh/id_ed25519"
-        self.known = self.config / "ssh/known_hosts"
+        self.known = machine.work / "known_hosts"
 
     def told(self, *args):
         """What `proxmox-mcp` says on the person's machine."""
@@ -92,6 +92,8 @@ class Guard:
         settings = self.config / ".env"
         settings.write_text(f"PROXMOX_HOST=127.0.0.1\nPROXMOX_SSH_PORT={node.port}\n")
         settings.chmod(0o600)
+        host_key = " ".join(node.read("/etc/ssh/ssh_host_ed25519_key.pub").split()[:2])
+        self.known.write_text(f"[127.0.0.1]:{node.port} {host_key}\n")
         fingerprint = node.sh("ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub").split()[1]
         self.told("ssh-setup", "--host-key", fingerprint, "--append-env")
         node.run("sh", "-s", input=self.told("ssh-account"))
