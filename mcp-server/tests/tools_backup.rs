@@ -112,7 +112,7 @@ async fn what_is_refused_here() {
             ("pve_backup_delete", json!({"volid": "..:x"}), "not_found", "storage"),
             ("pve_backup_delete", json!({"volid": "pbs-main:backup/../../x"}), "not_found", "there is no"),
             ("pve_backup_prune", json!({"storage": "pbs-main", "keep_last": 0}), "invalid_argument", "at least one"),
-            ("pve_backup_prune", json!({"storage": "local-lvm", "keep_last": 1}), "invalid_argument", "does not hold backup"),
+            ("pve_backup_prune", json!({"storage": "local-lvm", "node": "pve1", "keep_last": 1}), "invalid_argument", "does not hold backup"),
         ],
     )
     .await;

@@ -153,13 +153,19 @@ fn demo_is_a_tour_that_needs_nothing() {
         "pve_overview",
         "pve_needs_attention",
         "pve_guest_details",
-        "refused: read_only",
+        "refused: flag_disabled",
+        "status: dry_run",
+        "> yes",
+        "status: done",
         "serve --demo",
     ] {
         assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
     }
     let (code, value) = Place::empty().json(&["demo"]);
-    assert_eq!((code, &value["refused"]["answer"]["error"]["code"]), (0, &"read_only".into()));
+    assert_eq!((code, &value["refused"]["answer"]["error"]["code"]), (0, &"flag_disabled".into()));
+    assert_eq!(value["dry_run"]["status"], "dry_run");
+    assert_eq!(value["approved"]["status"], "done");
+    assert_eq!(value["approved"]["after"]["status"], "running");
 }
 
 #[test]

@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn retentions_of_both_forms() {
         let job = json!({"a": {"keep-last": "3", "keep-daily": 7}, "b": "keep-all=1"});
-        assert_eq!(retention(&job, "a").as_deref(), Some("keep-daily=7,keep-last=3"));
+        assert_eq!(retention(&job, "a").as_deref(), Some("keep-last=3,keep-daily=7"));
         assert_eq!(retention(&job, "b").as_deref(), Some("keep-all=1"));
         assert_eq!(retention(&job, "c"), None);
     }

@@ -77,7 +77,7 @@ fn reaches_host(key: &str, value: &Value) -> bool {
 fn brings(kind: GuestKind, config: &Map<String, Value>, here: &[String]) -> Value {
     let raw = Value::Object(config.clone());
     let typed = GuestConfig::new(kind, &raw);
-    let host: Vec<&String> =
+    let mut host: Vec<&String> =
         config.iter().filter(|(k, v)| reaches_host(k, v)).map(|(k, _)| k).collect();
     let disks = typed.disks();
     let own = disks.iter().filter(|d| !matches!(d.role, DiskRole::CdRom | DiskRole::Unused));
@@ -93,6 +93,7 @@ fn brings(kind: GuestKind, config: &Map<String, Value>, here: &[String]) -> Valu
             map.insert("unprivileged".into(), loose::flag(&raw, "unprivileged").into());
         }
         if !host.is_empty() {
+            host.sort_unstable();
             map.insert("host_access".into(), json!(host));
         }
         if !missing.is_empty() {

@@ -119,13 +119,11 @@ mod tests {
 
     #[test]
     fn the_newest_lines_stay() {
-        let long = "x".repeat(10_000);
-        let mut lines = vec!["old", long.as_str(), long.as_str(), "new"];
+        let long = "x".repeat(crate::render::ANSWER_BUDGET / 2);
+        let all = ["old", long.as_str(), long.as_str(), "new"];
+        let mut lines = all.to_vec();
         fit(&mut lines);
-        assert_eq!(
-            lines,
-            [long.as_str(), long.as_str(), "new"].to_vec()[..lines.len()].to_vec().as_slice()
-        );
+        assert!(lines.len() < all.len() && all.ends_with(&lines), "{} lines", lines.len());
         assert_eq!(lines.last(), Some(&"new"));
     }
 }
