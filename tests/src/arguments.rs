@@ -53,6 +53,10 @@ pub fn plausible(estate: &Estate, argument: &str) -> Option<Value> {
             "storage" => json!(state.storages.keys().next()?),
             "pool" | "poolid" => json!(state.pools.keys().next()?),
             "upid" => json!(state.tasks.all.first()?.upid()),
+            "volid" => {
+                let backup = state.volumes.iter().find(|v| v.content == "backup")?;
+                json!(format!("{}:{}", backup.storage, backup.name))
+            }
             "path" => json!("/nodes"),
             "method" => json!("GET"),
             _ => return None,

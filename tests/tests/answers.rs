@@ -106,6 +106,10 @@ fn default_answers_stay_small_on_a_large_estate() {
     let estate = large(400, 60, 3_000);
     let mut server = Server::open(estate.command().arg("serve"));
     for tool in listed(&mut server) {
+        if name(&tool) == "pve_backup_contents" {
+            // Listing files starts a restore VM: in read-only mode that is refused.
+            continue;
+        }
         let result = call_least(&estate, &mut server, &tool);
         assert_small(name(&tool), &result, DEFAULT_LIMIT);
         let table = &result["structuredContent"];
@@ -126,6 +130,10 @@ fn default_answers_are_under_two_thousand_tokens_on_a_small_estate() {
     let estate = large(50, 5, 200);
     let mut server = Server::open(estate.command().arg("serve"));
     for tool in listed(&mut server) {
+        if name(&tool) == "pve_backup_contents" {
+            // Listing files starts a restore VM: in read-only mode that is refused.
+            continue;
+        }
         let result = call_least(&estate, &mut server, &tool);
         assert_small(name(&tool), &result, SMALL_LIMIT);
     }

@@ -121,7 +121,10 @@ pub async fn impact(ctx: Ctx<'_>, args: Impact) -> Result<Answer> {
             let path = ApiPath::of(&["storage", storage])?;
             (format!("storage {storage}"), Method::Delete, path, Params::new())
         }
-        _ => return Err(Error::argument("name one object: vmid, node or storage")),
+        _ => {
+            let which = "name one object: vmid, node or storage";
+            return Err(Error::argument(which).with("argument", "vmid"));
+        }
     };
     let operation = Operation { method, path, params };
     let lines = impact::of(&operation, &Fresh(&ctx.app.pve)).await;

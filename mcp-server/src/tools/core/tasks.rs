@@ -35,6 +35,9 @@ pub struct List {
     offset: Option<usize>,
 }
 
+/// Tasks that are listed unless asked otherwise: a UPID makes each row long.
+const DEFAULT_TASKS: usize = 40;
+
 /// `pve_list_tasks`
 pub async fn list(ctx: Ctx<'_>, args: List) -> Result<Answer> {
     if let Some(vmid) = args.vmid {
@@ -44,7 +47,10 @@ pub async fn list(ctx: Ctx<'_>, args: List) -> Result<Answer> {
         Some(node) => vec![ctx.node(node.as_str()).await?],
         None => ctx.node_names().await?,
     };
-    let page = Page::new(args.limit, args.offset);
+    let mut page = Page::new(args.limit, args.offset);
+    if !page.asked {
+        page.limit = DEFAULT_TASKS;
+    }
     let since = args.since.as_deref().map(epoch).transpose()?;
     let most = page.offset.saturating_add(page.limit).saturating_add(1);
     let mut params = Params::new().with("limit", most);
