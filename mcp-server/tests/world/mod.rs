@@ -1,6 +1,7 @@
 //! A simulated cluster with this server before it, in write mode.
 
-#![allow(clippy::unwrap_used, dead_code)] // helpers of tests count as no tests; each test takes what it needs
+// Helpers of tests count as no tests; each test takes what it needs.
+#![allow(dead_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::{path::PathBuf, sync::Arc};
