@@ -39,7 +39,7 @@ const EXEC_SLACK: Duration = Duration::from_secs(20);
 
 /// Leave to have the guard of one node do one thing once. Only the gate makes
 /// one, as it alone makes a [`Permit`](crate::safety::Permit); every verb that
-/// changes something demands it in [`Guard::change`], and what stands in it is
+/// changes something demands it in `Guard::change`, and what stands in it is
 /// what is sent.
 #[derive(Debug)]
 pub struct GuardPermit {
