@@ -294,7 +294,10 @@ async fn a_lost_connection_is_told_and_made_again() {
     drop(sshd);
     node.sh("pkill -KILL sshd || true");
     let error = run(&guard, sh("true")).await.unwrap_err();
-    assert_eq!((error.code, &error.details["step"]), (Code::SshFailed, &"reach".into()), "{error}");
+    // A listener that was just killed may still take the connection before it is gone.
+    let step = error.details["step"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(error.code, Code::SshFailed, "{error}");
+    assert!(["reach", "key exchange"].contains(&step.as_str()), "{step}: {error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
