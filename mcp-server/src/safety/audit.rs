@@ -437,6 +437,12 @@ mod tests {
         assert!(!verify(&path).unwrap().faults.is_empty());
         std::fs::remove_file(&path).unwrap();
         assert!(matches!(verify(&path).unwrap().faults[..], [Fault::End { .. }]));
+        // Missing at the end, and the log goes on: the gap shows.
+        let (_dir, audit, path) = three();
+        let all = lines(&path);
+        write(&path, &all[..2]);
+        assert_eq!(audit.record(&entry(Step::Sent, "d")).unwrap(), 4);
+        assert!(matches!(verify(&path).unwrap().faults[..], [Fault::Broken { seq: 4, .. }]));
         // Torn, and the log goes on.
         let (_dir, audit, path) = three();
         let text = std::fs::read_to_string(&path).unwrap();

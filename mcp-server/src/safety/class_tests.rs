@@ -897,3 +897,31 @@ fn changes_that_can_cut_the_way_in_are_marked() {
         );
     }
 }
+
+/// Bypasses that an outsider found; each stays shut.
+#[test]
+fn bypasses_that_were_found_once() {
+    let q = "/nodes/pve1/qemu/112";
+    for (call, params, want) in [
+        (format!("PUT {q}/unlink"), json!({"idlist": "unused0"}), "CRITICAL VOLUME_DELETE"),
+        (format!("PUT {q}/unlink"), json!({"idlist": "scsi1;Unused3"}), "CRITICAL VOLUME_DELETE"),
+        (
+            format!("PUT {q}/config"),
+            json!({"scsi30": "nfs:900/base-900-disk-0.qcow2/112/vm-112-disk-0.qcow2"}),
+            "CRITICAL GUEST_CREDENTIALS",
+        ),
+    ] {
+        assert_eq!(blind(&call, params.clone()), want, "{call} {params}");
+    }
+    for url in [
+        "http://127.0.0.{{ x }}/",
+        "http://{{ secrets.h }}/x",
+        "{{ secrets.u }}",
+        "http:127.0.0.1",
+        "HTTPS:localhost/x",
+    ] {
+        let params = json!({"name": "w", "url": url, "method": "post"});
+        let told = blind("POST /cluster/notifications/endpoints/webhook", params);
+        assert_eq!(told, "NEVER target_refused", "{url}");
+    }
+}
