@@ -6,7 +6,8 @@ use e2e::{Estate, Server, listed, name};
 use serde_json::{Value, json};
 
 /// `tools/list` of the read tools, in bytes.
-/// Bytes of the list of all tools that read, and of all tools.
+/// Bytes of the list of the core tools, of all tools that read, and of all tools.
+const CORE_LIMIT: usize = 20_000;
 const READ_LIMIT: usize = 28_000;
 const WRITE_LIMIT: usize = 96_000;
 /// Format names of JSON Schema 2020-12.
@@ -152,6 +153,17 @@ fn the_list_is_short_and_always_the_same() {
         let limit = if mode == "read-only" { READ_LIMIT } else { WRITE_LIMIT };
         assert!(size < limit, "{mode}: {size} bytes");
     });
+}
+
+#[test]
+fn the_core_list_alone_is_shorter_still() {
+    let estate = Estate::sample();
+    estate.configure(&[("PROXMOX_TOOLSETS", "core")]);
+    let mut server = Server::open(estate.command().arg("serve"));
+    let list = server.request("tools/list", json!({}))["result"].clone();
+    assert!(list["tools"].as_array().is_some_and(|tools| tools.len() > 30), "{list}");
+    let size = list.to_string().len();
+    assert!(size < CORE_LIMIT, "{size} bytes");
 }
 
 #[test]
