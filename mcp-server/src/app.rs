@@ -12,6 +12,7 @@ use crate::{
     Code, Error, Result,
     config::{Config, Mode},
     insight::estate::Guest,
+    node::Guard,
     pve::Client,
     safety::{Gate, Trail, redact::Redactor, undo::Undo},
 };
@@ -22,6 +23,8 @@ pub struct App {
     pub config: Config,
     /// The way to Proxmox.
     pub pve: Client,
+    /// The way to the guards of the nodes.
+    pub guard: Guard,
     /// Fires when the server is about to end.
     pub closing: CancellationToken,
     /// The gate that every change passes.
@@ -48,6 +51,7 @@ impl App {
         let gate = Gate::new(&config);
         let undo = Undo::new(&config.dirs.state);
         Ok(Arc::new(Self {
+            guard: Guard::new(&config),
             config,
             pve,
             closing: CancellationToken::new(),

@@ -53,7 +53,6 @@ impl GuardPermit {
     ///
     /// # Errors
     /// `internal` when the system gives no random bytes.
-    #[cfg_attr(not(any(test, feature = "test-support")), expect(dead_code))]
     pub(crate) fn grant(node: NodeName, verb: Verb) -> Result<Self> {
         Ok(Self { id: request_id()?, node, verb })
     }

@@ -35,18 +35,19 @@ use super::{
     Class, Facts, Operation, State,
     approval::{Approvals, Outside},
     audit::{Audit, Entry, Step},
-    binding::{bound, call_of, needs_approval},
-    impact,
-    judge::{Judgement, judge},
-    live,
+    binding::needs_approval,
     redact::Redactor,
     shown::quoted,
+    subject::{Judged, Seal, Shown, Subject},
 };
 use crate::{
     Code, Error, Result,
     config::{Approval, Config},
     pve::Params,
 };
+
+mod form;
+use form::View;
 
 /// Leave to send one operation once. Only the gate makes one.
 #[derive(Debug)]
@@ -56,6 +57,10 @@ pub struct Permit {
 }
 
 impl Permit {
+    pub(super) fn new(operation: Operation, trail: Trail) -> Self {
+        Self { operation, trail }
+    }
+
     /// What may be sent: the parameters are those that were judged.
     #[must_use]
     pub fn operation(&self) -> &Operation {
@@ -88,17 +93,17 @@ pub struct Caller<'a> {
     pub answering: bool,
 }
 
-/// What the gate makes of an operation.
+/// What the gate makes of an operation, or of another subject.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum Outcome<S: Subject = Operation> {
     /// A read: it goes without a permit.
-    Read(Operation),
+    Read(S),
     /// Nothing is sent: what would be.
     DryRun(Box<Plan>),
     /// A person has to answer a form first: [`Gate::answer`].
-    Ask(Box<Pending>),
+    Ask(Box<Pending<S>>),
     /// It may be sent.
-    Permit(Box<Permit>),
+    Permit(Box<S::Leave>),
 }
 
 /// What would be sent, and what it would do.
@@ -115,12 +120,12 @@ pub struct Plan {
 
 /// A change that waits for a person.
 #[derive(Debug)]
-pub struct Pending {
+pub struct Pending<S = Operation> {
     /// The whole form in plain words.
     pub text: String,
     /// What a yes holds for, in hexadecimal.
     pub digest: String,
-    operation: Operation,
+    subject: S,
     trail: Trail,
 }
 
@@ -192,116 +197,101 @@ impl Gate {
     ///
     /// # Errors
     /// The refusal of the first check that refuses; it is recorded.
-    pub async fn check(
+    pub async fn check<S: Subject>(
         &self,
-        op: Operation,
+        subject: S,
         caller: &Caller<'_>,
         state: &impl State,
-    ) -> Result<Outcome> {
-        let judged = self.judge(&op, state).await;
-        let mut trail = self.trail(&op, &judged.judgement, caller);
-        let decided = self.decide(op, &judged, caller, &mut trail);
+    ) -> Result<Outcome<S>> {
+        let judged = self.judge(&subject, state).await;
+        let shown = subject.shown(&judged, &self.redactor);
+        let mut trail = trail(&shown, &judged, caller);
+        let decided =
+            self.decide(subject, &View { judged: &judged, shown: &shown, caller }, &mut trail);
         if let Err(error) = &decided {
             self.record_refusal(&trail, error);
         }
         decided
     }
 
-    async fn judge(&self, op: &Operation, state: &impl State) -> Judged {
+    async fn judge(&self, subject: &impl Subject, state: &impl State) -> Judged {
         let mut facts = Facts::default();
-        facts
-            .settle(state, |facts| {
-                let judgement = judge(op, &self.config, facts);
-                let params = judgement.class.params.clone().unwrap_or_default();
-                let call = call_of(op, &params, facts);
-                // Nothing more is asked for what is refused, or is only read.
-                if judgement.refusal.is_some() || judgement.class.class == Class::Read {
-                    return Judged { judgement, ..Judged::default() };
-                }
-                Judged {
-                    live: call.as_ref().map_or(Ok(()), live::check),
-                    state: call.as_ref().and_then(live::describe),
-                    impact: call
-                        .as_ref()
-                        .filter(|_| judgement.class.class > Class::Write)
-                        .map(impact::lines)
-                        .unwrap_or_default(),
-                    bound: bound(op, &judgement, call.as_ref(), &self.config),
-                    judgement,
-                }
-            })
-            .await
+        facts.settle(state, |facts| subject.judge(&self.config, facts)).await
     }
 
-    fn decide(
+    fn decide<S: Subject>(
         &self,
-        op: Operation,
-        judged: &Judged,
-        caller: &Caller<'_>,
+        subject: S,
+        view: &View<'_>,
         trail: &mut Trail,
-    ) -> Result<Outcome> {
+    ) -> Result<Outcome<S>> {
+        let View { judged, caller, .. } = *view;
         let judgement = &judged.judgement;
         if let Some(refusal) = &judgement.refusal {
             return Err(refusal.clone());
         }
-        let params = judgement.class.params.clone()?;
-        let operation = Operation { params, ..op };
-        if judgement.class.class == Class::Read {
-            return Ok(Outcome::Read(operation));
+        let subject = subject.settled(judged)?;
+        let reads = judgement.class.class == Class::Read;
+        if reads && S::READS_PASS {
+            return Ok(Outcome::Read(subject));
         }
         judged.live.clone()?;
         if caller.dry_run {
             self.audit.record(&trail.entry(Step::DryRun))?;
-            return Ok(Outcome::DryRun(Box::new(self.plan(&operation, judged))));
+            return Ok(Outcome::DryRun(Box::new(view.plan(&self.config))));
         }
-        if let Some(text) = judgement.confirm(&operation.path)
+        if reads {
+            return self.permitted(subject, trail);
+        }
+        if let Some(text) = judged.confirm.as_deref()
             && caller.confirm != Some(text)
         {
             let given =
                 if caller.confirm.is_some() { "is not the exact text" } else { "is missing" };
             return Err(Error::new(
                 Code::ConfirmRequired,
-                format!("this is {}, and confirm {given}", describe(judgement)),
+                format!("this is {}, and confirm {given}", form::describe(judgement)),
             )
             .hint(format!("after the person has agreed, call again with confirm set to {text}"))
             .with("confirm", text)
             .with("class", judgement.class.class_text())
             .with("category", judgement.class.category().map(|f| f.category()))
-            .with("plan", self.plan(&operation, judged).json));
+            .with("plan", view.plan(&self.config).json));
         }
-        self.approve(operation, judged, caller, trail)
+        self.approve(subject, view, trail)
     }
 
     /// Check 12: a person, a code, or nobody.
-    fn approve(
+    fn approve<S: Subject>(
         &self,
-        operation: Operation,
-        judged: &Judged,
-        caller: &Caller<'_>,
+        subject: S,
+        view: &View<'_>,
         trail: &mut Trail,
-    ) -> Result<Outcome> {
+    ) -> Result<Outcome<S>> {
+        let View { judged, caller, .. } = *view;
         let mode = self.config.approval;
         if mode == Approval::Confirm || !needs_approval(&judged.judgement, &self.config) {
             if judged.judgement.class.class == Class::Critical {
                 trail.approval("confirm", None);
             }
-            return self.permit(operation, trail.clone());
+            return self.permitted(subject, trail);
         }
         let person = mode == Approval::Human || judged.judgement.class.may_cut_access;
         let digest = self.approvals.fresh(&judged.bound)?;
         if mode == Approval::Code && !person {
-            return self.by_code(operation, judged, caller, trail, &digest);
+            self.by_code(view, trail, &digest)?;
+            return self.permitted(subject, trail);
         }
         if !caller.can_ask && !person {
             trail.approval("confirm", None);
-            return self.permit(operation, trail.clone());
+            return self.permitted(subject, trail);
         }
         match self.approvals.outside(&digest)? {
             Outside::Yes(decision) => {
                 self.approvals.claim(&digest)?;
                 self.approvals.forget(&digest);
                 trail.approval("approve", Some(&decision.by));
-                self.permit(operation, trail.clone())
+                self.permitted(subject, trail)
             }
             Outside::No => {
                 self.approvals.forget(&digest);
@@ -309,7 +299,7 @@ impl Gate {
             }
             Outside::Waiting(request) if !caller.can_ask => Err(waits(&request.id, &request.text)),
             Outside::Unasked if !caller.can_ask => {
-                let text = self.form(&operation, judged, caller);
+                let text = view.form();
                 let request = self.approvals.wait(&digest, &text, caller.client)?;
                 Err(waits(&request.id, &text))
             }
@@ -317,34 +307,26 @@ impl Gate {
                 if !caller.answering {
                     self.approvals.count()?;
                 }
-                let text = self.form(&operation, judged, caller);
                 self.audit.record(&trail.entry(Step::Asked))?;
-                Ok(Outcome::Ask(Box::new(Pending {
-                    text,
-                    digest,
-                    operation,
-                    trail: trail.clone(),
-                })))
+                let (text, trail) = (view.form(), trail.clone());
+                Ok(Outcome::Ask(Box::new(Pending { text, digest, subject, trail })))
             }
         }
     }
 
-    fn by_code(
-        &self,
-        operation: Operation,
-        judged: &Judged,
-        caller: &Caller<'_>,
-        trail: &mut Trail,
-        digest: &str,
-    ) -> Result<Outcome> {
-        if let Some(code) = caller.approval_code {
+    fn permitted<S: Subject>(&self, subject: S, trail: &Trail) -> Result<Outcome<S>> {
+        Ok(Outcome::Permit(Box::new(self.permit(subject, trail.clone())?)))
+    }
+
+    /// Redeems a code, or gives one out, which is an error that carries it.
+    fn by_code(&self, view: &View<'_>, trail: &mut Trail, digest: &str) -> Result<()> {
+        if let Some(code) = view.caller.approval_code {
             self.approvals.redeem(code, digest)?;
             self.approvals.claim(digest)?;
             trail.approval("code", None);
-            return self.permit(operation, trail.clone());
+            return Ok(());
         }
         let code = self.approvals.issue(digest)?;
-        let summary = self.form(&operation, judged, caller);
         Err(Error::new(
             Code::ApprovalRequired,
             "the same call with this one-time code runs it within 10 minutes",
@@ -352,8 +334,8 @@ impl Gate {
         .hint("show the summary to the person and send the code only when they agree; since you can repeat the code yourself, this is no check by a person")
         .with("approval_code", code)
         .with("expires_s", super::approval::HOLDS.as_secs())
-        .with("summary", summary)
-        .with("plan", self.plan(&operation, judged).json))
+        .with("summary", view.form())
+        .with("plan", view.plan(&self.config).json))
     }
 
     /// Takes what a person said to a form. The request and the object are judged
@@ -361,23 +343,28 @@ impl Gate {
     ///
     /// # Errors
     /// `approval_declined`, `approval_expired`, and everything that a check refuses now.
-    pub async fn answer(&self, pending: Pending, said: Said, state: &impl State) -> Result<Permit> {
-        let Pending { digest, operation, mut trail, .. } = pending;
-        let permitted = self.answered(&digest, operation, said, &mut trail, state).await;
+    pub async fn answer<S: Subject>(
+        &self,
+        pending: Pending<S>,
+        said: Said,
+        state: &impl State,
+    ) -> Result<S::Leave> {
+        let Pending { digest, subject, mut trail, .. } = pending;
+        let permitted = self.answered(&digest, subject, said, &mut trail, state).await;
         if let Err(error) = &permitted {
             self.record_refusal(&trail, error);
         }
         permitted
     }
 
-    async fn answered(
+    async fn answered<S: Subject>(
         &self,
         digest: &str,
-        operation: Operation,
+        subject: S,
         said: Said,
         trail: &mut Trail,
         state: &impl State,
-    ) -> Result<Permit> {
+    ) -> Result<S::Leave> {
         if matches!(said, Said::No | Said::Cancelled) {
             // What was declined cannot be accepted by an answer that comes later.
             self.approvals.claim(digest)?;
@@ -394,7 +381,7 @@ impl Gate {
                     .hint("PROXMOX_APPROVAL=human lets a person agree with proxmox-mcp approve"));
             }
         }
-        let judged = self.judge(&operation, state).await;
+        let judged = self.judge(&subject, state).await;
         if let Some(refusal) = judged.judgement.refusal {
             return Err(refusal);
         }
@@ -404,16 +391,13 @@ impl Gate {
         }
         self.approvals.claim(digest)?;
         trail.approval("form", None);
-        match self.permit(operation, trail.clone())? {
-            Outcome::Permit(permit) => Ok(*permit),
-            _ => Err(Error::internal("a permit was not made")),
-        }
+        self.permit(subject, trail.clone())
     }
 
     /// Check 13: the record is on disk before the permit is out.
-    fn permit(&self, operation: Operation, mut trail: Trail) -> Result<Outcome> {
+    fn permit<S: Subject>(&self, subject: S, mut trail: Trail) -> Result<S::Leave> {
         trail.id = self.audit.record(&trail.entry(Step::Sending))?;
-        Ok(Outcome::Permit(Box::new(Permit { operation, trail })))
+        Ok(subject.leave(trail, Seal::new()))
     }
 
     /// Records what became of a change that was sent.
@@ -522,121 +506,28 @@ impl Gate {
         self.redactor.value(Some(&op.path), &mut value);
         value
     }
-
-    fn trail(&self, op: &Operation, judgement: &Judgement, caller: &Caller<'_>) -> Trail {
-        let class = &judgement.class;
-        let params = self.masked(op, class.params.as_ref().unwrap_or(&op.params));
-        let category = class.category().map(|f| f.category());
-        let entry = Entry {
-            class: Some(class.class_text().to_owned()),
-            category: category.map(str::to_owned),
-            method: Some(op.method.as_str().to_owned()),
-            path: Some(op.path.to_string()),
-            params: params.clone(),
-            vmids: judgement.touched.vmids.iter().map(|v| v.get()).collect(),
-            ..entry_of(caller)
-        };
-        Trail {
-            id: 0,
-            class: class.class_text(),
-            category,
-            request: json!({"method": op.method.as_str(), "path": op.path.as_str(), "params": params}),
-            entry,
-            started: Instant::now(),
-        }
-    }
-
-    /// What would be sent, and what it would do.
-    fn plan(&self, op: &Operation, judged: &Judged) -> Plan {
-        let Judged { judgement, state, impact, .. } = judged;
-        let class = &judgement.class;
-        let category = class.category().map(|f| f.category());
-        let json = json!({
-            "class": class.class_text(),
-            "category": category,
-            "categories": class.categories.iter().map(|f| f.category()).collect::<Vec<_>>(),
-            "flags": class.categories.iter().map(|f| f.variable()).collect::<Vec<_>>(),
-            "confirm": judgement.confirm(&op.path),
-            "request": {
-                "method": op.method.as_str(),
-                "path": op.path.as_str(),
-                "params": self.masked(op, &op.params),
-            },
-            "reasons": class.reasons,
-            "vmids": judgement.touched.vmids.iter().map(|v| v.get()).collect::<Vec<_>>(),
-            "vmids_open": judgement.touched.open,
-            "state": state,
-            "impact": impact,
-            "undo": impact::undo_hint(op.method, class.template.unwrap_or_default()),
-            "may_cut_access": class.may_cut_access,
-            "needs_approval": self.config.approval != Approval::Confirm && needs_approval(judgement, &self.config),
-        });
-        Plan { class: class.class_text(), category, json }
-    }
-
-    /// The form: fixed facts first, one line each, then what hangs on it, then the values.
-    fn form(&self, op: &Operation, judged: &Judged, caller: &Caller<'_>) -> String {
-        let Judged { judgement, state, impact, .. } = judged;
-        let class = &judgement.class;
-        let mut lines = vec![format!("{}: {}", describe(judgement), what(judgement))];
-        lines.push(format!("Request: {} {}", op.method.as_str(), quoted(op.path.as_str())));
-        if let Some(guest) = state {
-            lines.push(guest_line(guest));
-        }
-        let vmids: Vec<String> = judgement.touched.vmids.iter().map(ToString::to_string).collect();
-        if !vmids.is_empty() {
-            lines.push(format!("Guests touched ({}): {}", vmids.len(), vmids.join(", ")));
-        }
-        if let Some(open) = &judgement.touched.open {
-            lines.push(format!("Guests touched that cannot be listed: {}", quoted(open)));
-        }
-        if class.may_cut_access {
-            lines.push("This can cut this server's own way to the node.".to_owned());
-        }
-        lines.push(format!(
-            "Undo: {}",
-            impact::undo_hint(op.method, class.template.unwrap_or_default())
-        ));
-        lines.push(format!("Asked by: {} for {}", quoted(caller.client), quoted(caller.tool)));
-        lines.extend(impact.iter().map(|line| format!("Depends on it: {line}")));
-        lines.extend(class.reasons.iter().map(|reason| format!("Why: {reason}")));
-        if let Value::Object(params) = self.masked(op, &op.params) {
-            for (name, value) in params {
-                let shown = match value {
-                    Value::String(text) => quoted(&text),
-                    Value::Array(items) => {
-                        let items: Vec<String> =
-                            items.iter().filter_map(Value::as_str).map(quoted).collect();
-                        items.join(", ")
-                    }
-                    other => other.to_string(),
-                };
-                lines.push(format!("Parameter {} = {shown}", quoted(&name)));
-            }
-        }
-        lines.join("\n")
-    }
 }
 
-/// What was found out about an operation.
-#[derive(Debug)]
-struct Judged {
-    judgement: Judgement,
-    live: Result<()>,
-    state: Option<Value>,
-    impact: Vec<String>,
-    bound: String,
-}
-
-impl Default for Judged {
-    fn default() -> Self {
-        Self {
-            judgement: Judgement::none(),
-            live: Ok(()),
-            state: None,
-            impact: Vec::new(),
-            bound: String::new(),
-        }
+/// What the records of one call have in common, before anything came of it.
+fn trail(shown: &Shown, judged: &Judged, caller: &Caller<'_>) -> Trail {
+    let class = &judged.judgement.class;
+    let category = class.category().map(|f| f.category());
+    let entry = Entry {
+        class: Some(class.class_text().to_owned()),
+        category: category.map(str::to_owned),
+        method: Some(shown.method.to_owned()),
+        path: Some(shown.path.clone()),
+        params: shown.params.clone(),
+        vmids: judged.judgement.touched.vmids.iter().map(|v| v.get()).collect(),
+        ..entry_of(caller)
+    };
+    Trail {
+        id: 0,
+        class: class.class_text(),
+        category,
+        request: shown.request(),
+        entry,
+        started: Instant::now(),
     }
 }
 
@@ -661,38 +552,6 @@ fn entry_of(caller: &Caller<'_>) -> Entry {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The class with its categories.
-fn describe(judgement: &Judgement) -> String {
-    let categories: Vec<&str> = judgement.class.categories.iter().map(|f| f.category()).collect();
-    match categories.as_slice() {
-        [] => judgement.class.class_text().to_owned(),
-        names => format!("{} ({})", judgement.class.class_text(), names.join(", ")),
-    }
-}
-
-/// What happens, in plain words.
-fn what(judgement: &Judgement) -> String {
-    match judgement.class.category() {
-        Some(flag) => flag.explanation().to_owned(),
-        None => judgement.class.reasons.first().cloned().unwrap_or_else(|| "a change".to_owned()),
-    }
-}
-
-fn guest_line(guest: &Value) -> String {
-    let text = |key: &str| guest.get(key).and_then(Value::as_str);
-    let kind = if text("kind") == Some("lxc") { "container" } else { "VM" };
-    let vmid = guest.get("vmid").map(ToString::to_string).unwrap_or_default();
-    let mut line = format!("On: {kind} {vmid}");
-    for (key, word) in
-        [("name", "called"), ("node", "on node"), ("status", "now"), ("lock", "locked by")]
-    {
-        if let Some(value) = text(key) {
-            line.push_str(&format!(", {word} {}", quoted(value)));
-        }
-    }
-    line
 }
 
 fn declined(why: &str) -> Error {

@@ -28,11 +28,6 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Of nothing, for a place that has to be filled.
-    pub(super) fn none() -> Self {
-        Self { class: Classification::none(), touched: Touched::default(), refusal: None }
-    }
-
     /// The text that `confirm` has to be, where one is needed.
     #[must_use]
     pub fn confirm<'a>(&self, path: &'a ApiPath) -> Option<&'a str> {
@@ -44,7 +39,7 @@ impl Judgement {
 #[must_use]
 pub fn judge(op: &Operation, config: &Config, facts: &Facts) -> Judgement {
     let mut class = classify(op, facts);
-    protect(op, config, &mut class);
+    protect(&op.path, config, &mut class);
     let endpoint = API.find(&op.path);
     let known = endpoint.and_then(|e| e.action(op.method).map(|a| (e, a)));
     let params = class.params.clone().unwrap_or_else(|_| op.params.clone());
@@ -101,7 +96,7 @@ fn check(
 }
 
 /// Each category needs its flag.
-fn flags(config: &Config, class: &Classification) -> Result<()> {
+pub(super) fn flags(config: &Config, class: &Classification) -> Result<()> {
     let off: Vec<Flag> =
         class.categories.iter().copied().filter(|f| !config.flags.is_on(*f)).collect();
     let Some(first) = off.first() else { return Ok(()) };
@@ -123,12 +118,12 @@ fn flags(config: &Config, class: &Classification) -> Result<()> {
 }
 
 /// A change on a path of `PROXMOX_EXTRA_PROTECTED_PATHS` is CRITICAL in addition.
-fn protect(op: &Operation, config: &Config, class: &mut Classification) {
+pub(super) fn protect(path: &ApiPath, config: &Config, class: &mut Classification) {
     if class.class == Class::Read {
         return;
     }
     for pattern in &config.extra_protected {
-        if matches(pattern, &op.path) {
+        if matches(pattern, path) {
             let reason = format!("{pattern} is in PROXMOX_EXTRA_PROTECTED_PATHS");
             class.critical(Flag::CustomProtected, reason);
             return;

@@ -325,6 +325,18 @@ fn own_guest(config: &Config, call: &Call<'_>, touched: &Touched) -> Result<()> 
     Ok(())
 }
 
+/// As [`check`], for what is done inside a guest.
+///
+/// # Errors
+/// `self_lockout`.
+pub fn check_guest(config: &Config, vmid: Vmid, guest: Option<&Value>) -> Result<()> {
+    let here = guest.is_some_and(|guest| config_has_mac(guest, &OWN_MACS));
+    if here || config.self_vmids.contains(vmid) {
+        return Err(runs_here(vmid));
+    }
+    Ok(())
+}
+
 fn runs_here(vmid: Vmid) -> Error {
     Error::new(Code::SelfLockout, format!("this server itself runs in guest {vmid}"))
         .hint("change that guest by hand, or run this server somewhere else")

@@ -5,7 +5,9 @@ pub mod approval;
 pub mod audit;
 pub mod binding;
 pub mod class;
+pub mod command;
 pub mod conditions;
+pub mod deed;
 pub mod facts;
 pub mod files;
 pub mod flags;
@@ -25,12 +27,14 @@ pub mod propstring;
 pub mod redact;
 pub mod rules;
 pub mod shown;
+pub mod subject;
 #[cfg(test)]
 mod testing;
 pub mod undo;
 pub mod volume;
 
 pub use class::{Classification, classify};
+pub use deed::{Deed, Leave};
 pub use facts::{Facts, Fresh, Nobody, State};
 pub use flags::{Flag, Flags};
 pub use gate::{Caller, Gate, Outcome, Pending, Permit, Plan, Said, Trail};

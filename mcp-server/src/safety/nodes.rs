@@ -70,7 +70,9 @@ fn resolve(call: &Call<'_>, name: &str) -> String {
 /// # Errors
 /// `node_denied`.
 pub fn check(config: &Config, call: &Call<'_>) -> Result<()> {
-    let Some(allowed) = &config.allowed_nodes else { return Ok(()) };
+    if config.allowed_nodes.is_none() {
+        return Ok(());
+    }
     let nodes = named(call);
     if nodes.is_empty() {
         return Err(Error::new(Code::NodeDenied, "this changes the whole cluster, not one node")
@@ -78,15 +80,21 @@ pub fn check(config: &Config, call: &Call<'_>) -> Result<()> {
                 "while PROXMOX_ALLOWED_NODES is set, only changes on the nodes that it names pass",
             ));
     }
-    match nodes.iter().find(|node| !allowed.iter().any(|a| a.as_str() == *node)) {
-        Some(node) => Err(Error::new(
-            Code::NodeDenied,
-            format!("the node {node:?} is not in PROXMOX_ALLOWED_NODES"),
-        )
-        .hint("the list is set by the owner of this server, in .env")
-        .with("node", node.as_str())),
-        None => Ok(()),
+    nodes.iter().try_for_each(|node| check_one(config, node))
+}
+
+/// Refuses what is done on one node outside the list.
+///
+/// # Errors
+/// `node_denied`.
+pub fn check_one(config: &Config, node: &str) -> Result<()> {
+    let Some(allowed) = &config.allowed_nodes else { return Ok(()) };
+    if allowed.iter().any(|a| a.as_str() == node) {
+        return Ok(());
     }
+    Err(Error::new(Code::NodeDenied, format!("the node {node:?} is not in PROXMOX_ALLOWED_NODES"))
+        .hint("the list is set by the owner of this server, in .env")
+        .with("node", node))
 }
 
 /// As [`check`], for an endpoint that this version does not know.

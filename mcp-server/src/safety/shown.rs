@@ -19,6 +19,13 @@ pub fn quoted(text: &str) -> String {
     format!("\"{head}\" … {} characters left out of {length} … \"{tail}\"", length - 2 * half)
 }
 
+/// As [`quoted`], but never cut: for what a person has to see to the end.
+#[must_use]
+pub fn whole(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    format!("\"{}\"", visible(&chars, true, true))
+}
+
 fn visible(chars: &[char], begins: bool, ends: bool) -> String {
     let mut out = String::with_capacity(chars.len() + 8);
     // Letters of another script inside a Latin word are there to deceive.

@@ -118,7 +118,7 @@ pub fn on_guest(
 }
 
 /// What would be sent, as an answer.
-fn dry_run(plan: Plan) -> Answer {
+pub(super) fn dry_run(plan: Plan) -> Answer {
     let mut answer = Map::new();
     answer.insert("status".into(), "dry_run".into());
     if let Value::Object(plan) = plan.json {
@@ -168,29 +168,42 @@ impl Ctx<'_> {
             Outcome::Permit(permit) => *permit,
             Outcome::DryRun(plan) => {
                 let answer = dry_run(*plan);
-                return Ok(Submitted::DryRun(match app.flags_changed() {
-                    Some(warning) => answer.with("warnings", vec![warning]),
-                    None => answer,
-                }));
+                return Ok(Submitted::DryRun(self.warned(answer)));
             }
             Outcome::Read(operation) => return self.read_instead(operation, asked).await,
             Outcome::Ask(pending) => {
-                let form = Form { text: pending.text.clone(), digest: pending.digest.clone() };
-                let said = match self.session.ask(&form).await {
-                    session::Asked::Yes => Said::Yes,
-                    session::Asked::No => Said::No,
-                    session::Asked::Cancelled => Said::Cancelled,
-                    session::Asked::Expired => Said::Expired,
-                    session::Asked::Unable => Said::Unable,
-                    session::Asked::Later => return Err(asked_later()),
-                };
-                // Who no longer waits for the call has not agreed to it either.
-                let gone = self.session.cancelled().is_cancelled() || app.closing.is_cancelled();
-                let said = if gone { Said::Cancelled } else { said };
+                let said = self.ask(&pending.text, &pending.digest).await?;
                 app.gate.answer(*pending, said, &state).await?
             }
         };
         self.send(permit, file).await
+    }
+
+    /// An answer with the warning that the flags have changed, where they have.
+    pub(super) fn warned(self, answer: Answer) -> Answer {
+        match self.app.flags_changed() {
+            Some(warning) => answer.with("warnings", vec![warning]),
+            None => answer,
+        }
+    }
+
+    /// Shows a form to the person at the client.
+    ///
+    /// # Errors
+    /// `approval_required` where the client shows it by itself and calls again.
+    pub(super) async fn ask(self, text: &str, digest: &str) -> Result<Said> {
+        let form = Form { text: text.to_owned(), digest: digest.to_owned() };
+        let said = match self.session.ask(&form).await {
+            session::Asked::Yes => Said::Yes,
+            session::Asked::No => Said::No,
+            session::Asked::Cancelled => Said::Cancelled,
+            session::Asked::Expired => Said::Expired,
+            session::Asked::Unable => Said::Unable,
+            session::Asked::Later => return Err(asked_later()),
+        };
+        // Who no longer waits for the call has not agreed to it either.
+        let gone = self.session.cancelled().is_cancelled() || self.app.closing.is_cancelled();
+        Ok(if gone { Said::Cancelled } else { said })
     }
 
     /// Records a call whose method, path or parameters cannot be read.
@@ -200,7 +213,7 @@ impl Ctx<'_> {
     }
 
     /// Who calls, as the gate and its records need it.
-    fn caller<'c>(&'c self, client: &'c str, asked: &'c Asked) -> Caller<'c> {
+    pub(super) fn caller<'c>(&'c self, client: &'c str, asked: &'c Asked) -> Caller<'c> {
         Caller {
             dry_run: asked.dry_run == Some(true),
             confirm: asked.confirm.as_deref(),

@@ -8,6 +8,7 @@ mod backup;
 mod change;
 pub mod context;
 pub mod core;
+mod deeds;
 mod gather;
 mod guests;
 mod network;

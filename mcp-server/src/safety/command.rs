@@ -1,0 +1,128 @@
+//! What a command in a guest does, as far as its text tells.
+//!
+//! The text is read by a shell parser and followed through wrappers, pipes,
+//! substitutions and here-documents; the riskiest things in it are named by the
+//! `EXEC_*` flags. This catches mistakes. It is no boundary: who wants to hide
+//! what a command does can, and the boundaries are the switch for commands, the
+//! flags, the VMID lists, the guard's policy on the node and a person's yes.
+
+use std::collections::BTreeSet;
+
+use super::Flag;
+
+mod paths;
+mod programs;
+mod reads;
+mod sql;
+mod walk;
+mod words;
+mod wrappers;
+
+pub use paths::{is_windows_system, secret_path};
+
+/// Longest command that is looked into, in bytes; a longer one counts as code
+/// that cannot be looked into.
+const LONGEST: usize = 128 * 1024;
+
+/// Stack of the thread that looks into a command, in bytes; only what is used of it is taken.
+const STACK: usize = 256 * 1024 * 1024;
+
+/// The shell that reads a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shell {
+    /// `/bin/sh -c`.
+    Sh,
+    /// `cmd /c` of Windows.
+    Cmd,
+    /// PowerShell.
+    PowerShell,
+}
+
+/// A command as it is given.
+#[derive(Debug, Clone, Copy)]
+pub enum Command<'a> {
+    /// A program with its arguments, run as it is.
+    Argv(&'a [String]),
+    /// A text for a shell.
+    Text {
+        /// The text.
+        text: &'a str,
+        /// The shell.
+        shell: Shell,
+    },
+}
+
+/// What was found in a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Finding {
+    /// The `EXEC_*` categories; none for what only looks or changes nothing of note.
+    pub categories: BTreeSet<Flag>,
+    /// Why, one line for each thing that was found.
+    pub reasons: Vec<String>,
+    /// A file with secrets that it reads; such a command is refused.
+    pub secret: Option<String>,
+}
+
+impl Finding {
+    fn add(&mut self, flag: Flag, why: &str) {
+        if self.categories.insert(flag) {
+            let why: String = why.chars().filter(|c| !c.is_control()).take(80).collect();
+            self.reasons.push(format!("{why} ({})", flag.category()));
+        }
+    }
+}
+
+/// Finds what a command does. `cwd` is where it runs, `stdin` what it reads.
+///
+/// The parser follows nested text by recursion, so it gets a stack of its own:
+/// no text can take the server down.
+#[must_use]
+pub fn classify(command: &Command<'_>, cwd: Option<&str>, stdin: Option<&[u8]>) -> Finding {
+    let unread = || {
+        let mut found = Finding::default();
+        found.add(Flag::ExecShell, "it could not be looked into");
+        found
+    };
+    std::thread::scope(|scope| {
+        let reader = std::thread::Builder::new()
+            .name("command".to_owned())
+            .stack_size(STACK)
+            .spawn_scoped(scope, || look_into(command, cwd, stdin));
+        match reader.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(found)) => found,
+            Ok(Err(_)) | Err(_) => unread(),
+        }
+    })
+}
+
+fn look_into(command: &Command<'_>, cwd: Option<&str>, stdin: Option<&[u8]>) -> Finding {
+    let mut found = Finding::default();
+    let length = match command {
+        Command::Argv(argv) => argv.iter().map(String::len).sum(),
+        Command::Text { text, .. } => text.len(),
+    };
+    if length > LONGEST {
+        found.add(Flag::ExecShell, "too long to be looked into");
+        return found;
+    }
+    let input = match stdin {
+        None => walk::Input::Nothing,
+        Some(bytes) if bytes.len() > LONGEST => walk::Input::Unknown,
+        Some(bytes) => walk::Input::Text(String::from_utf8_lossy(bytes).into_owned()),
+    };
+    match command {
+        Command::Argv(argv) => {
+            let words: Vec<words::Arg> = argv.iter().map(|a| words::Arg::literal(a)).collect();
+            walk::Walk::new(&mut found, cwd).run(&words, &input);
+        }
+        Command::Text { text, shell: Shell::Sh } => {
+            walk::Walk::new(&mut found, cwd).text(text, &input);
+        }
+        Command::Text { text, .. } => programs::windows(text, &mut found),
+    }
+    found
+}
+
+#[cfg(test)]
+#[path = "command_tests.rs"]
+mod tests;
