@@ -248,7 +248,8 @@ impl Loader<'_> {
         for flag in Flag::ALL.iter().copied() {
             let name = flag.variable();
             // Unlike elsewhere an empty value counts: it turns the flag off.
-            let found = self.sources.args.get(name).map(|v| (v.as_str().into(), Origin::CommandLine));
+            let found =
+                self.sources.args.get(name).map(|v| (v.as_str().into(), Origin::CommandLine));
             let found = found.or_else(|| {
                 Some((self.sources.env_value(name)?.to_string_lossy(), Origin::Environment))
             });
@@ -266,7 +267,8 @@ impl Loader<'_> {
             let read = entry.filter(|_| in_file).map_or(&*value, |entry| &entry.value);
             if !config.flags.is_on(flag) && !means_off(read) {
                 let message = format!("{name} is off: {value:?} is not a word for on");
-                let hint = "on is: enabled, 1, true, yes, on, without quotes and with nothing after it";
+                let hint =
+                    "on is: enabled, 1, true, yes, on, without quotes and with nothing after it";
                 self.warnings.push(Warning::new(message).hint(hint).at(origin.clone()));
             }
             self.origin.insert(name, origin);
