@@ -186,7 +186,7 @@ async fn hidden_guests_do_not_show_in_raw_reads() {
     assert!(shown_open.iter().any(|s| hidden.contains(s)), "the pools have such members");
     for path in [
         format!("/nodes/pve1/qemu/{}/config", hidden[0]),
-        format!("nodes/pve1/%71emu/0{}/status/current", hidden[0]),
+        format!("nodes/pve1/%71emu/{}/status/current", hidden[0]),
     ] {
         let refused = world.call("pve_api_call", json!({"method": "GET", "path": path})).await;
         assert_eq!(refused.unwrap_err().code.as_str(), "vmid_denied", "{path}");
