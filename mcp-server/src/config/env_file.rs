@@ -15,6 +15,8 @@ pub struct Entry {
     pub name: String,
     /// The value without its quotes.
     pub value: String,
+    /// What stands after `=` in the file, quotes and comment and all.
+    pub written: String,
     /// Line in the file, from 1.
     pub line: u32,
 }
@@ -41,7 +43,8 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Entry>, BadLine> {
         let prepared = prepare(line);
         for item in dotenvy::from_read_iter(prepared.as_bytes()) {
             let (name, value) = item.map_err(|_| explain(line, number))?;
-            entries.push(Entry { name, value, line: number });
+            let written = line.split_once('=').map_or("", |(_, after)| after).to_owned();
+            entries.push(Entry { name, value, written, line: number });
         }
     }
     Ok(entries)

@@ -248,21 +248,27 @@ impl Loader<'_> {
         for flag in Flag::ALL.iter().copied() {
             let name = flag.variable();
             // Unlike elsewhere an empty value counts: it turns the flag off.
-            let found = self.sources.args.get(name).map(|v| (v.clone(), Origin::CommandLine));
+            let found =
+                self.sources.args.get(name).map(|v| (v.as_str().into(), Origin::CommandLine));
             let found = found.or_else(|| {
-                let value = self.sources.env_value(name)?;
-                Some((value.to_string_lossy().into_owned(), Origin::Environment))
+                Some((self.sources.env_value(name)?.to_string_lossy(), Origin::Environment))
             });
+            // Nothing is read into a flag: quotes and comments belong to its text, and
+            // only a word for on that stands alone turns it on.
+            let entry = entries.iter().rev().find(|e| e.name == name);
             let found = found.or_else(|| {
-                let entry = entries.iter().rev().find(|e| e.name == name)?;
+                let entry = entry?;
                 let origin = Origin::File { path: path.clone(), line: entry.line };
-                Some((entry.value.clone(), origin))
+                Some((entry.written.as_str().into(), origin))
             });
             let Some((value, origin)) = found else { continue };
             config.flags.set(flag, &value);
-            if !config.flags.is_on(flag) && !means_off(&value) {
+            let in_file = matches!(origin, Origin::File { .. });
+            let read = entry.filter(|_| in_file).map_or(&*value, |entry| &entry.value);
+            if !config.flags.is_on(flag) && !means_off(read) {
                 let message = format!("{name} is off: {value:?} is not a word for on");
-                let hint = "on is: enabled, 1, true, yes, on";
+                let hint =
+                    "on is: enabled, 1, true, yes, on, without quotes and with nothing after it";
                 self.warnings.push(Warning::new(message).hint(hint).at(origin.clone()));
             }
             self.origin.insert(name, origin);

@@ -51,7 +51,7 @@ pub fn critical_file(enable_all: bool) -> String {
     let mut text = String::from(
         "# Categories of CRITICAL changes: those that can lose many guests, the node, the way in,\n\
          # or the safeguards themselves. A change passes only where its flag is on: enabled, 1,\n\
-         # true, yes, on. Read once at the start.\n",
+         # true, yes, on, without quotes and with nothing after it. Read once at the start.\n",
     );
     let value = if enable_all { "enabled" } else { "disabled" };
     for flag in Flag::ALL {

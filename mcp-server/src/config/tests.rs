@@ -350,7 +350,7 @@ fn flags_come_from_critical_env_and_the_environment_wins() {
     let place = Place::new().file(
         "critical.env",
         "PROXMOX_ALLOW_CEPH= Enabled \nPROXMOX_ALLOW_HA=YES\nPROXMOX_ALLOW_NODE_POWER=1\n\
-         PROXMOX_ALLOW_GUEST_DELETE=true\nPROXMOX_ALLOW_UNKNOWN=\"on\"\nPROXMOX_ALLOW_NODE_DNS=enable\n\
+         PROXMOX_ALLOW_GUEST_DELETE=true\nPROXMOX_ALLOW_UNKNOWN=on\nPROXMOX_ALLOW_NODE_DNS=enable\n\
          PROXMOX_ALLOW_NODE_HOSTS=\nPROXMOX_ALLOW_EXEC_POWER=disabled\n",
     );
     let place = place.env("PROXMOX_ALLOW_HA", "off").env("PROXMOX_ALLOW_GUEST_DELETE", "");
@@ -379,6 +379,54 @@ fn flags_come_from_critical_env_and_the_environment_wins() {
     let loaded = place.load().unwrap();
     assert_eq!((loaded.config.critical_sha256, loaded.config.flags.iter().count()), (None, 0));
     assert!(place.warnings()[0].contains("every flag is off"));
+}
+
+#[test]
+fn a_flag_is_on_by_a_word_that_stands_alone_and_what_looks_meant_is_told() {
+    for written in ["enabled", " ON\t", "True", "yes ", "1", "enabled\r"] {
+        let place = Place::new().file("critical.env", &format!("PROXMOX_ALLOW_HA={written}\n"));
+        assert!(place.load().unwrap().config.flags.is_on(Flag::Ha), "{written:?}");
+        assert_eq!(place.warnings(), Vec::<String>::new(), "{written:?}");
+    }
+    for written in [
+        "\"enabled\"",
+        "'on'",
+        "enabled # for the weekend",
+        "on;",
+        "1,",
+        "01",
+        "1.0",
+        "+1",
+        "yes yes",
+        "e nabled",
+        "enable",
+        "y",
+        "t",
+        "ok",
+        "\u{a0}enabled",
+        "\u{ff4f}n",
+        "enabled\u{200b}",
+        "'enabled",
+        "=1",
+    ] {
+        let place = Place::new().file("critical.env", &format!("PROXMOX_ALLOW_HA={written}\n"));
+        // A line that is no assignment stops the start instead.
+        let Ok(loaded) = place.load() else { continue };
+        assert!(!loaded.config.flags.is_on(Flag::Ha), "{written:?}");
+        let told = place.warnings();
+        assert!(told.len() == 1 && told[0].contains("PROXMOX_ALLOW_HA is off"), "{told:?}");
+    }
+    for written in ["", "disabled", "\"off\"", "no # not yet", "# enabled", "0", "FALSE"] {
+        let place = Place::new().file("critical.env", &format!("PROXMOX_ALLOW_HA={written}\n"));
+        assert!(!place.load().unwrap().config.flags.is_on(Flag::Ha), "{written:?}");
+        assert_eq!(place.warnings(), Vec::<String>::new(), "{written:?}");
+    }
+    // The environment has no quotes and no comments either.
+    for written in ["\"on\"", "on # x", "on\n"] {
+        let place = Place::new().env("PROXMOX_ALLOW_HA", written);
+        assert!(!place.load().unwrap().config.flags.is_on(Flag::Ha), "{written:?}");
+        assert!(place.warnings()[0].contains("PROXMOX_ALLOW_HA is off"), "{written:?}");
+    }
 }
 
 #[cfg(unix)]

@@ -101,11 +101,12 @@ impl Flag {
 pub struct Flags(BTreeSet<Flag>);
 
 impl Flags {
-    /// Whether a value turns a flag on: `enabled 1 true yes on` in any case, with blanks around.
+    /// Whether a value turns a flag on: `enabled 1 true yes on` in any case, with blanks
+    /// around; a quoted word or one with more after it does not.
     #[must_use]
     pub fn means_on(value: &str) -> bool {
         matches!(
-            value.trim().to_ascii_lowercase().as_str(),
+            value.trim_matches([' ', '\t']).to_ascii_lowercase().as_str(),
             "enabled" | "1" | "true" | "yes" | "on"
         )
     }

@@ -19,6 +19,8 @@ pub mod impact;
 pub mod judge;
 pub mod live;
 pub mod lockout;
+#[cfg(test)]
+mod mends_tests;
 pub mod nodes;
 pub mod normal;
 #[cfg(test)]

@@ -66,6 +66,8 @@ pub fn reverts_credentials(_call: &Call<'_>, param: &Param<'_>) -> bool {
         "entrypoint",
         "env",
         "cmode",
+        // Another name of ide2.
+        "cdrom",
     ];
     names_any(param, &options, &["ide"])
 }

@@ -1,0 +1,255 @@
+//! Ways around the checks that were found once, in further spellings: each stays shut.
+
+use serde_json::{Value, json};
+
+use super::{
+    Facts,
+    class::classify,
+    facts::Table,
+    testing::{config, identity, operation, outcome},
+};
+use crate::{
+    Code,
+    config::{Config, VmidSet},
+    pve::{ApiPath, Params},
+};
+
+/// Class, categories and refusal of a call, with a table of answers to ask.
+fn told(state: &Table, call: &str, params: Value) -> String {
+    let op = operation(call, params);
+    let mut facts = Facts::default();
+    let found = futures::executor::block_on(facts.settle(state, |facts| classify(&op, facts)));
+    if let Some(never) = &found.never {
+        return never.code.as_str().to_owned();
+    }
+    let categories: Vec<_> = found.categories.iter().map(|f| f.category()).collect();
+    format!("{} {}", found.class_text(), categories.join(" ")).trim().to_owned()
+}
+
+fn only_100() -> Config {
+    let mut config = config();
+    config.allowed_vmids = Some(VmidSet::parse("100").unwrap());
+    config
+}
+
+#[test]
+fn a_guest_is_not_moved_out_of_the_pool_that_gives_us_rights() {
+    let state = identity(Table::new())
+        .with("/pools", json!([{"poolid": "prod"}, {"poolid": "prod/web"}, {"poolid": "test"}]))
+        .with(
+            "/cluster/resources",
+            json!([
+                {"vmid": 100, "type": "qemu", "node": "pve1", "pool": "prod"},
+                {"vmid": 101, "type": "lxc", "node": "pve1", "pool": "prod/web"},
+                {"vmid": 102, "type": "qemu", "node": "pve1", "pool": "test"},
+                {"vmid": 103, "type": "qemu", "node": "pve1"},
+            ]),
+        );
+    let config = config();
+    for (call, params, want) in [
+        ("PUT /pools/test", json!({"vms": 100, "allow-move": 1}), "self_lockout"),
+        ("PUT /pools/test", json!({"vms": "0100", "allow-move": "on"}), "self_lockout"),
+        ("PUT /pools/test", json!({"vms": "103;101", "allow-move": "YES"}), "self_lockout"),
+        ("PUT /pools/test", json!({"vms": ["102", "100"], "allow-move": true}), "self_lockout"),
+        ("PUT /pools/test", json!({"storage": "s", "vms": "100", "allow-move": 1}), "self_lockout"),
+        (
+            "PUT /pools",
+            json!({"poolid": "test", "storage": "s,t", "vms": "103\u{0}100", "allow-move": 1}),
+            "self_lockout",
+        ),
+        // Where it is now cannot be seen.
+        ("PUT /pools/test", json!({"vms": 999, "allow-move": 1}), "self_lockout"),
+        ("PUT /pools/test", json!({"vms": "103,102", "allow-move": 1}), "allowed"),
+        ("PUT /pools/test", json!({"storage": "s", "vms": 103, "allow-move": 1}), "allowed"),
+        // Without it Proxmox refuses to take a guest out of its pool.
+        ("PUT /pools/test", json!({"vms": 100, "allow-move": 0}), "allowed"),
+    ] {
+        assert_eq!(outcome(&config, &state, call, params.clone()), want, "{call} {params}");
+    }
+}
+
+#[test]
+fn encoded_names_of_our_user_are_our_user() {
+    let state = identity(Table::new());
+    let config = config();
+    for (call, params) in [
+        ("PUT /access/users/mcp%40pve", json!({"enable": 0})),
+        ("PUT /access/users/%6dcp%40pv%65", json!({"enable": 0})),
+        ("DELETE /access/users/mcp%40pve/token/full", json!({})),
+        ("PUT /access/password", json!({"userid": "mcp%40pve", "password": "12345678"})),
+        ("PUT /access/password", json!({"userid": " MCP@pve ", "password": "12345678"})),
+        ("POST /access/users", json!({"userid": "root%40pam"})),
+        (
+            "PUT /access/acl",
+            json!({"path": "/vms/1", "roles": "NoAccess", "users": "a@pve,mcp%40pve"}),
+        ),
+        (
+            "PUT /access/acl",
+            json!({"path": "/vms/1", "roles": "NoAccess", "tokens": "mcp%40pve%21full"}),
+        ),
+        ("PUT /access/acl", json!({"path": "/", "roles": "X", "tokens": ["mcp@pve%21full"]})),
+    ] {
+        let found = outcome(&config, &state, call, params.clone());
+        assert_eq!(found, "self_lockout", "{call} {params}");
+    }
+    for path in [
+        "/access/users/mcp%2540pve",
+        "/access/users/mcp%25%34%30pve",
+        "/access/users/mcp%2540pve/token/full",
+        "/access/users/mcp%252540pve",
+    ] {
+        let refused = ApiPath::parse(path).unwrap_err();
+        assert_eq!(refused.code, Code::PathRefused, "{path}");
+    }
+}
+
+#[test]
+fn a_set_that_nobody_named_is_refused_while_a_list_is_set() {
+    let config = only_100();
+    let state = Table::new()
+        .with("/nodes/pve1/qemu/100/config", json!({"scsi0": "a:vm-100-disk-0"}))
+        .with("/nodes/pve1/lxc/100/config", json!({"rootfs": "a:vm-100-disk-0"}));
+    for (call, params) in [
+        ("POST /nodes/pve1/vzdump", json!({})),
+        ("POST /nodes/pve1/vzdump", json!({"vmid": ""})),
+        ("POST /nodes/pve1/vzdump", json!({"vmid": " ,; "})),
+        ("POST /nodes/pve1/vzdump", json!({"vmid": "", "storage": "s"})),
+        ("POST /nodes/pve1/vzdump", json!({"vmid": "hundred"})),
+        ("POST /cluster/backup", json!({"vmid": "", "storage": "s"})),
+        ("POST /nodes/pve1/qemu", json!({"vmid": 100, "archive": "s:backup/mine.vma", "force": 1})),
+        ("POST /nodes/pve1/qemu", json!({"vmid": 100, "archive": "/mnt/x.vma.zst", "force": 1})),
+        (
+            "POST /nodes/pve1/lxc",
+            json!({"vmid": 100, "ostemplate": "s:backup/copy.tar", "restore": 1, "force": 1}),
+        ),
+    ] {
+        assert_eq!(
+            outcome(&config, &state, call, params.clone()),
+            "vmid_denied",
+            "{call} {params}"
+        );
+    }
+    // An empty array is not sent at all.
+    assert!(Params::from_json(&json!({"vmid": []})).is_err());
+    let named = json!({"vmid": 100, "archive": "s:backup/vzdump-qemu-100-x.vma", "force": 1});
+    assert_eq!(outcome(&config, &state, "POST /nodes/pve1/qemu", named), "allowed");
+}
+
+#[test]
+fn a_retention_that_removes_backups_raises_the_class() {
+    let state = Table::new()
+        .with("/nodes/pve1/vzdump/defaults?storage=prune", json!({"prune-backups": "keep-last=1"}))
+        .with("/nodes/pve1/vzdump/defaults?storage=zero", json!({"prune-backups": {"keep-all": 0}}))
+        .with("/nodes/pve1/vzdump/defaults?storage=keep", json!({"prune-backups": "keep-all=1"}))
+        .with("/storage/keep", json!({"prune-backups": "keep-all=1"}))
+        .with("/storage/prune", json!({"prune-backups": "keep-last=1"}));
+    let call = "POST /nodes/pve1/vzdump";
+    let raised = "CRITICAL VOLUME_DELETE";
+    for (params, removes) in [
+        (json!({"vmid": 100, "storage": "prune"}), true),
+        (json!({"vmid": 100, "storage": "prune", "remove": "TRUE"}), true),
+        (json!({"vmid": 100, "storage": "unreadable"}), true),
+        (json!({"vmid": 100, "storage": "keep", "prune-backups": "keep-last=1"}), true),
+        (json!({"vmid": 100, "storage": "keep", "maxfiles": 1}), true),
+        (json!({"vmid": 100, "storage": "prune", "remove": "no"}), false),
+        (json!({"vmid": 100, "storage": "keep"}), false),
+    ] {
+        let found = told(&state, call, params.clone());
+        assert_eq!(found.contains(raised), removes, "{params}: {found}");
+    }
+}
+
+#[test]
+fn every_spelling_of_a_list_of_disks_is_read() {
+    let call = "PUT /nodes/pve1/qemu/100/unlink";
+    for idlist in [
+        json!("unused0"),
+        json!("scsi1;unused0"),
+        json!("scsi1; unused0"),
+        json!("scsi1 unused0"),
+        json!("scsi1\u{0}unused0"),
+        json!("scsi1\tunused0"),
+        json!(",,unused0,"),
+        json!(["unused0"]),
+        json!(["scsi1", "unused12"]),
+        json!(["scsi1,unused0"]),
+    ] {
+        let found = told(&Table::new(), call, json!({"idlist": idlist}));
+        assert_eq!(found, "CRITICAL VOLUME_DELETE", "{idlist}");
+    }
+    let found = told(&Table::new(), call, json!({"idlist": ["scsi1", "scsi2"]}));
+    assert_eq!(found, "DESTRUCTIVE");
+}
+
+#[test]
+fn no_spelling_of_a_host_makes_the_node_fetch_from_itself() {
+    let state = Table::new()
+        .with("/cluster/status", json!([{"type": "node", "name": "pve1", "ip": "192.0.2.1"}]));
+    for url in [
+        "http://127.0.0.1/x.iso",
+        "https://127.0.0.1:8006/api2/json",
+        "https://localhost:8006/",
+        "http://user:pw@127.0.0.1/x",
+        "http://example.com@127.0.0.1:80/x",
+        "http://example.com%40@[::1]/x",
+        "http://2130706433/x",
+        "http://0x7f000001/x",
+        "http://0x7f.1/x",
+        "http://017700000001/x",
+        "http://127.1:65535/x",
+        "http://[::1]/x",
+        "http://[::ffff:127.0.0.1]/x",
+        "http://[::ffff:7f00:1]/x",
+        "http://[0:0:0:0:0:ffff:7f00:0001]:8006/x",
+        "http://169.254.169.254/latest/meta-data",
+        "http://[fe80::1%25eth0]/x",
+        "http://0/x",
+        "http://127.0.0.1.:80/x",
+        "HTTP://LOCALHOST./x",
+    ] {
+        for (call, params) in [
+            (
+                "POST /nodes/pve1/storage/s/download-url",
+                json!({"url": url, "content": "iso", "filename": "x.iso"}),
+            ),
+            ("GET /nodes/pve1/query-url-metadata", json!({"url": url})),
+        ] {
+            assert_eq!(told(&state, call, params), "target_refused", "{call} {url}");
+        }
+    }
+    // Text after the host cannot pose as one.
+    for url in [
+        "https://example.com:443/127.0.0.1",
+        "https://example.com/x?u=http://127.0.0.1/",
+        "https://example.com/@127.0.0.1",
+    ] {
+        let found = told(
+            &state,
+            "POST /nodes/pve1/storage/s/download-url",
+            json!({"url": url, "content": "iso", "filename": "x.iso"}),
+        );
+        assert_ne!(found, "target_refused", "{url}");
+    }
+}
+
+#[test]
+fn cdrom_is_ide2_in_every_list() {
+    let config = json!({
+        "ide2": "local:iso/d.iso,media=cdrom", "scsi0": "local-lvm:vm-100-disk-0,size=32G",
+        "boot": "order=scsi0;ide2",
+    });
+    let state = Table::new().with("/nodes/pve1/qemu/100/config", config);
+    for state in [&Table::new(), &state] {
+        for name in ["revert", "delete"] {
+            for spelling in ["ide2", "tags,ide2", "ide2;tags"] {
+                let ask = |text: String| {
+                    told(state, "PUT /nodes/pve1/qemu/100/config", json!({name: text}))
+                };
+                let (ide2, cdrom) =
+                    (ask(spelling.to_owned()), ask(spelling.replace("ide2", "cdrom")));
+                assert_eq!(ide2, cdrom, "{name}={spelling}");
+                assert_ne!(ide2, "WRITE", "{name}={spelling}");
+            }
+        }
+    }
+}
