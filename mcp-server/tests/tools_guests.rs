@@ -44,6 +44,11 @@ async fn what_is_sent() {
             r#"POST /nodes/pve3/qemu/106/config {"delete":"scsi1"}"#,
         ),
         good(
+            "pve_disk_detach",
+            json!({"vmid": 118, "disk": "unused0", "delete": true}),
+            r#"POST /nodes/pve1/qemu/118/config {"delete":"unused0"}"#,
+        ),
+        good(
             "pve_nic_set",
             json!({"vmid": 213, "bridge": "vmbr0", "tag": 7, "ip": "dhcp"}),
             r#"PUT /nodes/pve3/lxc/213/config {"net1":"name=eth1,bridge=vmbr0,firewall=1,ip=dhcp,tag=7"}"#,

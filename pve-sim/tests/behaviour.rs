@@ -364,3 +364,33 @@ async fn tests_can_change_the_estate() {
     assert_eq!(world.get("/version").await["release"], "8.4");
     assert_eq!(world.get("/access/roles/PVEVMAdmin").await["VM.Monitor"], 1);
 }
+
+#[tokio::test]
+async fn a_snapshot_holds_neither_unused_disks_nor_the_description() {
+    let world = World::sample().await;
+    let snapshot = world.get("/nodes/pve1/qemu/118/snapshot/vor-upgrade/config").await;
+    assert!(snapshot.get("unused0").is_none(), "{snapshot}");
+    let path = "/nodes/pve1/qemu/118";
+    world.call("PUT", &format!("{path}/config"), "description=neu&onboot=0").await;
+    world.done("POST", &format!("{path}/snapshot/vor-upgrade/rollback"), "").await;
+    let config = world.get(&format!("{path}/config")).await;
+    assert_eq!(config["unused0"], "local-lvm:vm-118-disk-2", "{config}");
+    assert_eq!(config["description"], "neu", "{config}");
+    assert_eq!(config["onboot"], 1, "{config}");
+    // No snapshot holds the unused disk, so it can be deleted.
+    world.done("POST", &format!("{path}/config"), "delete=unused0").await;
+    assert!(world.get(&format!("{path}/config")).await.get("unused0").is_none());
+}
+
+#[tokio::test]
+async fn the_defaults_of_a_backup_have_the_storages_retention() {
+    let world = World::sample().await;
+    for (query, want) in [
+        ("", "keep-all=1"),
+        ("?storage=nfs-backup", "keep-daily=7,keep-weekly=4"),
+        ("?storage=pbs-main", "keep-all=1"),
+    ] {
+        let defaults = world.get(&format!("/nodes/pve1/vzdump/defaults{query}")).await;
+        assert_eq!(defaults["prune-backups"], want, "{query}: {defaults}");
+    }
+}

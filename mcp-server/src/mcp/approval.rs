@@ -94,6 +94,11 @@ impl Asking {
         self.forms
     }
 
+    /// Whether a form ends the call, and the client calls again with the answer.
+    pub fn asks_by_repeating(&self) -> bool {
+        self.rounds
+    }
+
     /// Whether the client brings the answer to a form that it was given before.
     pub fn is_answering(&self) -> bool {
         self.rounds && self.responses.as_ref().is_some_and(|r| r.contains_key(KEY))

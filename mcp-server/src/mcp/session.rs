@@ -95,6 +95,10 @@ impl Session for McpSession {
         self.asking.can_ask()
     }
 
+    fn asks_by_repeating(&self) -> bool {
+        self.asking.asks_by_repeating()
+    }
+
     fn is_answering(&self) -> bool {
         self.asking.is_answering()
     }

@@ -59,6 +59,11 @@ pub trait Session: Send + Sync {
         false
     }
 
+    /// Whether a form ends the call, and the client repeats the whole of it with the answer.
+    fn asks_by_repeating(&self) -> bool {
+        false
+    }
+
     /// Whether this call brings the answer to a form that was shown before.
     fn is_answering(&self) -> bool {
         false
@@ -66,6 +71,44 @@ pub trait Session: Send + Sync {
 
     /// The client's name for records, for example `claude-code 2.1`.
     fn client(&self) -> String;
+}
+
+/// A caller within a call that has changed something already. Such a call must
+/// not be repeated from its beginning, as it would make the same thing twice:
+/// a form that needs that is not shown.
+pub struct Underway<'a>(pub &'a dyn Session);
+
+impl Session for Underway<'_> {
+    fn progress(&self, progress: Progress) {
+        self.0.progress(progress);
+    }
+
+    fn cancelled(&self) -> CancellationToken {
+        self.0.cancelled()
+    }
+
+    fn ask<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, Asked> {
+        if self.asks_by_repeating() {
+            return Box::pin(std::future::ready(Asked::Expired));
+        }
+        self.0.ask(form)
+    }
+
+    fn can_ask(&self) -> bool {
+        self.0.can_ask()
+    }
+
+    fn asks_by_repeating(&self) -> bool {
+        self.0.asks_by_repeating()
+    }
+
+    fn is_answering(&self) -> bool {
+        self.0.is_answering()
+    }
+
+    fn client(&self) -> String {
+        self.0.client()
+    }
 }
 
 /// A caller that hears nothing in between.

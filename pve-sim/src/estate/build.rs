@@ -273,7 +273,7 @@ impl Make {
             time: self.born - seconds,
             description: description.to_owned(),
             vmstate: false,
-            config: self.guest.config.clone(),
+            config: self.guest.config.for_snapshot(),
         });
         self.guest.parent = Some(name.to_owned());
         self

@@ -152,7 +152,7 @@ fn create(c: &mut Call<'_>, kind: Kind) -> Answer {
                 time: end.div_euclid(1000),
                 description,
                 vmstate: memory && guest.running(),
-                config: guest.config.clone(),
+                config: guest.config.for_snapshot(),
             };
             guest.snapshots.push(snapshot);
             guest.parent = Some(name);
@@ -195,7 +195,7 @@ fn rollback(c: &mut Call<'_>, kind: Kind) -> Answer {
             guest.snapshots.iter().find(|s| s.name == name).cloned().ok_or_else(|| gone(&name))?;
         guest.run = None;
         guest.pending.clear();
-        guest.config = snapshot.config;
+        guest.config = guest.config.rolled_back(&snapshot.config);
         guest.parent = Some(name);
         if snapshot.vmstate || start {
             guest.start(now.div_euclid(1000), pid);

@@ -190,13 +190,25 @@ fn volume(state: &State, order: &Order, guest: &Guest, now: i64) -> Volume {
 }
 
 fn defaults(c: &mut Call<'_>) -> Answer {
-    let storage = c.text("storage").unwrap_or_else(|| "local".to_owned());
+    let given = c.text("storage");
+    if let Some(storage) = &given
+        && !c.may(&format!("/storage/{storage}"), &["Datastore.Audit"])
+    {
+        c.demand(&format!("/storage/{storage}"), &["Datastore.AllocateSpace"])?;
+    }
+    let storage = given.unwrap_or_else(|| "local".to_owned());
+    let own = c.state.storages.get(&storage).ok_or_else(|| missing(&storage))?;
+    // The storage's own retention comes before the defaults of vzdump.
+    let retention = own.options.get("prune-backups").map(params::text);
     let mut map = json!({"all": 0, "bwlimit": 0, "compress": "0", "dumpdir": "/var/lib/vz/dump", "fleecing": {"enabled": 0}, "ionice": 7,
         "lockwait": 180, "mailnotification": "always", "mode": "snapshot", "notification-mode": "auto", "performance":
         {"max-workers": 16, "pbs-entries-max": 1_048_576}, "pigz": 0, "prune-backups": "keep-all=1", "quiet": 0, "remove": 1,
         "stdexcludes": 1, "stop": 0, "stopwait": 10, "zstd": 1});
     if let Value::Object(map) = &mut map {
         map.insert("storage".to_owned(), json!(storage));
+        if let Some(retention) = retention {
+            map.insert("prune-backups".to_owned(), json!(retention));
+        }
     }
     Ok(map.into())
 }

@@ -50,6 +50,23 @@ impl Config {
         Some(self.0.remove(at).1)
     }
 
+    /// What a snapshot keeps of it: neither unused disks nor the guest's
+    /// description, which has none of its own there, nor a lock.
+    pub(crate) fn for_snapshot(&self) -> Self {
+        let kept = |(k, _): &&(String, String)| !stays(k) && k != "lock";
+        Self(self.0.iter().filter(kept).cloned().collect())
+    }
+
+    /// The configuration after a rollback to a snapshot's: the description and
+    /// the unused disks stay those of now.
+    pub(crate) fn rolled_back(&self, snapshot: &Self) -> Self {
+        let mut config = snapshot.for_snapshot();
+        for (key, value) in self.0.iter().filter(|(k, _)| stays(k)) {
+            config.set(key, value.clone());
+        }
+        config
+    }
+
     /// All options in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(k, v)| (k.as_str(), v.as_str()))
@@ -59,6 +76,14 @@ impl Config {
     pub(crate) fn typed(&self, schema: &Map<String, Value>) -> Map<String, Value> {
         self.iter().map(|(k, v)| (k.to_owned(), typed(schema, k, v))).collect()
     }
+}
+
+/// Whether an option is the guest's whatever snapshot it goes back to.
+fn stays(key: &str) -> bool {
+    key == "description"
+        || key
+            .strip_prefix("unused")
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// A stored value as the API shows it: integers and booleans as numbers, all else as text.

@@ -14,6 +14,7 @@ use crate::{
     tools::{
         Ctx, Progress,
         change::{AskedTask, Sent, Submitted, on_guest},
+        session::Underway,
     },
 };
 
@@ -164,7 +165,9 @@ impl After {
                 .with("note", note)
                 .into_answer(format!("guest {vmid}")));
         }
-        let outcome = self.each(ctx, vmid, &mut steps, asked).await;
+        let underway = Underway(ctx.session);
+        let later = Ctx { session: &underway, ..ctx };
+        let outcome = self.each(later, vmid, &mut steps, asked).await;
         let stands = standing(ctx, vmid).await;
         match outcome {
             Ok(addresses) => {
@@ -182,7 +185,7 @@ impl After {
                 }
                 Ok(answer.into_answer(format!("guest {vmid}")).untrusted(&["after", "addresses"]))
             }
-            Err((step, error)) => Err(error
+            Err((step, error)) => Err(alone(ctx, step, error)
                 .with("step", step)
                 .with("steps_done", steps)
                 .with("vmid", vmid.get())
@@ -240,6 +243,21 @@ impl After {
             }
         }
     }
+}
+
+/// The error of a step whose form would have begun the call anew: the step is
+/// to be made by a call of its own, which can be approved.
+fn alone(ctx: Ctx<'_>, step: &str, error: Error) -> Error {
+    let unasked = matches!(error.code, Code::ApprovalExpired | Code::ApprovalRequired);
+    if !unasked || !ctx.session.asks_by_repeating() {
+        return error;
+    }
+    let tools = match step {
+        "start" => "pve_guest_start",
+        _ => "pve_cloudinit_set or pve_guest_config_set, then pve_guest_start",
+    };
+    Error::new(Code::ApprovalRequired, format!("the step {step} needs a person's yes of its own"))
+        .hint(format!("the guest is there, do not make it again: continue with {tools}"))
 }
 
 /// The guest in few words, as it is now.
