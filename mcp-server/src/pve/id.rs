@@ -87,8 +87,20 @@ impl NodeName {
         if ok {
             return Ok(Self(text.to_owned()));
         }
-        Err(Error::argument(format!("{text:?} is not a node name"))
-            .hint("a node is named by its short host name, not by its address or full name"))
+        let rule = "a node is named by its short host name, not by its address or full name";
+        let error = Error::argument(format!("{text:?} is not a node name"));
+        Err(match Self::short(text) {
+            Some(short) => error.hint(format!("did you mean {short}? {rule}")),
+            None => error.hint(rule),
+        })
+    }
+
+    /// The node that a full host name begins with; nothing for an address.
+    fn short(text: &str) -> Option<Self> {
+        let address = text.parse::<std::net::IpAddr>().is_ok();
+        let (short, domain) = text.split_once('.').filter(|_| !address)?;
+        let plain = domain.trim_end_matches('.').split('.').all(|label| Self::parse(label).is_ok());
+        if plain { Self::parse(short).ok() } else { None }
     }
 
     /// The name.

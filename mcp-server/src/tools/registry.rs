@@ -211,7 +211,14 @@ pub(super) const fn hints(names: &[&str]) -> Hints {
 }
 
 pub(super) fn parse<T: serde::de::DeserializeOwned>(arguments: Value) -> Result<T> {
-    serde_json::from_value(arguments).map_err(|e| crate::Error::argument(e.to_string()))
+    T::deserialize(&arguments).map_err(|e| {
+        // serde keeps the message of an error only; a wrong node is told with its hint.
+        let node = arguments.get("node").and_then(Value::as_str).map(crate::pve::NodeName::parse);
+        match node {
+            Some(Err(error)) => error.with("argument", "node"),
+            _ => crate::Error::argument(e.to_string()),
+        }
+    })
 }
 
 /// Every tool there is, in the order in which they are listed.
@@ -305,5 +312,39 @@ mod tests {
                 assert!(["destructive", "idempotent"].contains(&word), "{word} in {line}");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod node_tests {
+    use serde_json::json;
+
+    use super::parse;
+    use crate::{Code, pve::NodeName};
+
+    #[derive(Debug, serde::Deserialize)]
+    struct Args {
+        #[allow(dead_code)]
+        node: Option<NodeName>,
+    }
+
+    #[test]
+    fn a_full_host_name_is_refused_with_the_short_one() {
+        for (given, meant) in [
+            ("pve1.example.com", Some("pve1")),
+            ("pve1.lan.", Some("pve1")),
+            ("192.0.2.10", None),
+            ("pve1/../x.y", None),
+            ("pve1.x/../y", None),
+            ("", None),
+        ] {
+            let error = parse::<Args>(json!({ "node": given })).unwrap_err();
+            assert_eq!(error.code, Code::InvalidArgument, "{given}: {error}");
+            let want = meant.map(|m| format!("did you mean {m}?"));
+            let told = error.hint.contains("did you mean");
+            assert_eq!(told, want.is_some(), "{given}: {error}");
+            assert!(want.is_none_or(|w| error.hint.contains(&w)), "{given}: {error}");
+        }
+        assert!(parse::<Args>(json!({ "node": "pve1" })).is_ok());
     }
 }
