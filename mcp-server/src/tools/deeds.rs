@@ -23,7 +23,7 @@ pub enum Allowed {
     /// Nothing is done: what would be.
     DryRun(Answer),
     /// It may be done.
-    Leave(Doing),
+    Leave(Box<Doing>),
 }
 
 /// A deed that may be done. What became of it is recorded once: by
@@ -51,7 +51,15 @@ impl Doing {
         self.leave.agent(call, params)
     }
 
-    /// Class, category and request, as answers tell them, with the number of the record.
+    /// A question to the guest agent: how a command stands.
+    ///
+    /// # Errors
+    /// `internal` for what is not in a VM.
+    pub fn agent_status(&self, pid: u64) -> Result<Permit> {
+        self.leave.agent_status(pid)
+    }
+
+    /// Class and category, as answers tell them, with the number of the record.
     pub fn told(&self) -> serde_json::Map<String, Value> {
         let trail = self.leave.trail();
         let mut told = serde_json::Map::new();
@@ -101,7 +109,7 @@ impl Ctx<'_> {
             }
         };
         self.app.sending(&leave.trail());
-        Ok(Allowed::Leave(Doing { app: self.app.clone(), leave, finished: false }))
+        Ok(Allowed::Leave(Box::new(Doing { app: self.app.clone(), leave, finished: false })))
     }
 
     /// The guest in which something is to be done, as it is now.

@@ -9,6 +9,7 @@ mod change;
 pub mod context;
 pub mod core;
 mod deeds;
+mod exec;
 mod gather;
 mod guests;
 mod network;

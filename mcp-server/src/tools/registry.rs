@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use super::{Ctx, access, backup, core, guests, network, node, storage};
+use super::{Ctx, access, backup, core, exec, guests, network, node, storage};
 use crate::{
     Result,
     config::{Config, Mode},
@@ -234,6 +234,7 @@ pub fn all() -> &'static [Tool] {
         tools.extend(network::tools());
         tools.extend(node::tools());
         tools.extend(access::tools());
+        tools.extend(exec::tools());
         tools
     })
 }

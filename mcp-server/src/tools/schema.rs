@@ -25,6 +25,13 @@ pub fn of<T: JsonSchema>() -> Map<String, Value> {
     map
 }
 
+/// A text, or a list of texts.
+pub(super) fn text_or_list(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+    })
+}
+
 fn normalise(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
     map.remove("$schema");

@@ -493,7 +493,7 @@ impl Walk<'_> {
             // Deleting.
             "rm" | "rmdir" | "unlink" | "shred" | "srm" | "wipe" | "truncate" | "tmpreaper"
             | "tmpwatch" | "dropdb" | "fdupes"
-                if !(name == "fdupes" && !cluster('d')) =>
+                if name != "fdupes" || cluster('d') =>
             {
                 add(Flag::ExecDelete);
                 self.writes_all(args);
@@ -623,10 +623,12 @@ impl Walk<'_> {
                 }
             }
             "nmcli" => self.nmcli(args),
-            "tc" | "bridge" => {
-                if has(&["add", "del", "delete", "change", "replace", "set", "flush", "append"]) {
-                    add(Flag::ExecNetwork);
-                }
+            "tc" | "bridge"
+                if has(&[
+                    "add", "del", "delete", "change", "replace", "set", "flush", "append",
+                ]) =>
+            {
+                add(Flag::ExecNetwork);
             }
             "ethtool"
                 if has(&[
@@ -1190,7 +1192,7 @@ impl Walk<'_> {
     }
 
     fn last_written(&mut self, args: &[Arg]) {
-        let target = args.iter().filter(|a| !a.is_option()).next_back().cloned();
+        let target = args.iter().rfind(|a| !a.is_option()).cloned();
         // host:path is another machine's.
         if let Some(target) =
             target.filter(|t| !t.text.split('/').next().unwrap_or_default().contains(':'))

@@ -168,10 +168,9 @@ impl<'f> Walk<'f> {
         match compound {
             CompoundCommand::Arithmetic(a) => self.arithmetic(&a.expr.value),
             CompoundCommand::ArithmeticForClause(clause) => {
-                for part in [&clause.initializer, &clause.condition, &clause.updater] {
-                    if let Some(part) = part {
-                        self.arithmetic(&part.value);
-                    }
+                let parts = [&clause.initializer, &clause.condition, &clause.updater];
+                for part in parts.into_iter().flatten() {
+                    self.arithmetic(&part.value);
                 }
                 self.list(&clause.body.list, input);
             }

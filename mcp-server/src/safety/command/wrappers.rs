@@ -441,7 +441,7 @@ impl Walk<'_> {
                 let text = Arg::literal(&text.text.replace("{}", "\u{fffd}"));
                 self.eval(&[text], &Input::Unknown);
             }
-            words => self.with_holes(&words.to_vec(), "{}", true),
+            words => self.with_holes(words, "{}", true),
         }
     }
 

@@ -81,13 +81,32 @@ impl Leave {
         GuardPermit::grant(self.deed.node().clone(), verb)
     }
 
-    /// A call of the guest agent: `exec` or `file-write`.
+    /// A question to the guest agent: how a command stands.
+    ///
+    /// # Errors
+    /// `internal` for a deed that is not in a VM.
+    pub fn agent_status(&self, pid: u64) -> Result<Permit> {
+        let place = self.deed.place().filter(|p| p.kind == GuestKind::Qemu);
+        let Some(place) = place else {
+            return Err(Error::internal("a command that is not in a VM"));
+        };
+        let vmid = place.vmid.to_string();
+        let segments = ["nodes", place.node.as_str(), "qemu", &vmid, "agent", "exec-status"];
+        let operation = Operation {
+            method: Method::Get,
+            path: ApiPath::of(&segments)?,
+            params: Params::new().with("pid", pid),
+        };
+        Ok(Permit::new(operation, self.trail.clone()))
+    }
+
+    /// A call of the guest agent: `exec`.
     ///
     /// # Errors
     /// `internal` for a call that is not part of this deed.
     pub fn agent(&self, call: &str, params: Params) -> Result<Permit> {
         let place = self.deed.place().filter(|p| p.kind == GuestKind::Qemu);
-        let (Some(place), "exec" | "file-write") = (place, call) else {
+        let (Some(place), "exec") = (place, call) else {
             return Err(Error::internal(format!("agent {call} is not part of this")));
         };
         if let Deed::Command { run, .. } = &self.deed {

@@ -1,5 +1,6 @@
 //! The group `node`: services, packages, repositories, settings, hardware, power.
 
+mod guarded;
 mod hardware;
 mod journal;
 mod packages;
@@ -47,5 +48,17 @@ pub(super) fn tools() -> Vec<Tool> {
             "Reboots or shuts down a node; dry_run shows what goes with it.", destructive),
         tool!(Node Write power::wake, power::Wake, "pve_node_wake", "Wake node",
             "Starts a node by wake on LAN.", idempotent),
+        tool!(Node GuardRead guarded::simulate, guarded::Simulate, "pve_upgrade_simulate", "Simulate upgrade",
+            "What an upgrade of a node would do, and the plan's hash to start it by."),
+        tool!(Node GuardRead guarded::status, guarded::Status, "pve_upgrade_status", "Upgrade status",
+            "How a node's upgrade stands, with the newest lines of its log."),
+        tool!(Node GuardRead guarded::kernels, guarded::Kernels, "pve_kernel_list", "List kernels",
+            "A node's kernels: installed, pinned, running, next to boot."),
+        tool!(Node GuardWrite guarded::start, guarded::Start, "pve_upgrade_start", "Start upgrade",
+            "Upgrades a node by the plan of pve_upgrade_simulate.", destructive),
+        tool!(Node GuardWrite guarded::pin, guarded::Pin, "pve_kernel_pin", "Pin kernel",
+            "Makes a node boot one kernel, always or once.", destructive, idempotent),
+        tool!(Node GuardWrite guarded::unpin, guarded::Unpin, "pve_kernel_unpin", "Unpin kernel",
+            "Takes a node's kernel pin away.", destructive, idempotent),
     ]
 }

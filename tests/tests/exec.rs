@@ -1,0 +1,213 @@
+//! The exec tools of the built server, over real sshd, sudo and the guard, in
+//! a container whose `pct` is a stand-in that runs things on the node itself.
+#![cfg(target_os = "linux")]
+
+use std::{fs, process::Command};
+
+use e2e::{built, desk::Desk, estate::Estate, node::Node, server::Server};
+use serde_json::{Value, json};
+
+/// The sample estate's first container, on pve1.
+const CONTAINER: &str =
+    "arch: amd64\nhostname: dns-01\nunprivileged: 1\nrootfs: local-lvm:vm-200-disk-0,size=8G\n";
+
+struct World {
+    node: Node,
+    desk: Desk,
+    estate: Estate,
+    _sshd: e2e::node::Sshd,
+}
+
+impl World {
+    fn new() -> Option<Self> {
+        let node = Node::start("pve1")?;
+        node.write("/etc/pve/nodes/pve1/lxc/200.conf", CONTAINER, 0o640);
+        let sshd = node.sshd(&["ed25519"], &[]);
+        let desk = Desk::joined(&node, &sshd);
+        let estate = Estate::sample();
+        // The desk points at the node's sshd; where the API is, is said by the environment.
+        for line in fs::read_to_string(estate.config_dir().join(".env")).unwrap().lines() {
+            if !line.starts_with("PROXMOX_HOST=") {
+                desk.set(&format!("{line}\n"));
+            }
+        }
+        Some(Self { node, desk, estate, _sshd: sshd })
+    }
+
+    fn server(&self, more: &[(&str, &str)]) -> Server {
+        let mut command = Command::new(built("proxmox-mcp"));
+        command
+            .arg("serve")
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", self.desk.path("home"))
+            .env("PROXMOX_MCP_CONFIG_DIR", self.desk.path(""))
+            .env("PROXMOX_HOST", self.estate.sim().addr().to_string())
+            .env("PROXMOX_MODE", "write")
+            .env("PROXMOX_EXEC", "enabled")
+            .envs(more.iter().copied());
+        let mut server = Server::start(&mut command);
+        server.initialize("2025-06-18");
+        server
+    }
+}
+
+fn content(answer: &Value) -> &Value {
+    &answer["structuredContent"]
+}
+
+fn code(answer: &Value) -> &str {
+    answer["structuredContent"]["error"]["code"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn commands_run_as_they_are_given() {
+    let Some(world) = World::new() else { return };
+    let mut server = world.server(&[]);
+    let ran = server.ok(
+        "pve_ct_exec",
+        json!({"vmid": 200, "command": "echo out; echo err >&2; (exit 7)", "cwd": "/tmp"}),
+    );
+    let ran = content(&ran);
+    for (field, want) in [
+        ("exit_code", json!(7)),
+        ("signal", Value::Null),
+        ("stdout", json!("out\n")),
+        ("stderr", json!("err\n")),
+        ("timed_out", json!(false)),
+        ("truncated", json!(false)),
+        ("stdout_bytes", json!(4)),
+        ("stderr_bytes", json!(4)),
+    ] {
+        assert_eq!(ran[field], want, "{field}: {ran}");
+    }
+    assert!(ran["duration_ms"].is_u64());
+    // An array is no shell text, a directory is where it runs, input arrives.
+    let ran = server.ok(
+        "pve_ct_exec",
+        json!({"vmid": "200", "command": ["printf", "%s|", "*.txt", "a b", "$x"], "cwd": "/usr"}),
+    );
+    assert_eq!(content(&ran)["stdout"], "*.txt|a b|$x|");
+    let ran = server.ok(
+        "pve_ct_exec",
+        json!({"vmid": 200, "command": "pwd; cat", "cwd": "/usr/lib", "stdin": "ü✓"}),
+    );
+    assert_eq!(content(&ran)["stdout"], "/usr/lib\nü✓");
+    // What is no text comes as base64, what is too long is counted.
+    let ran = server.ok("pve_ct_exec", json!({"vmid": 200, "command": "printf '\\377\\376'"}));
+    assert_eq!(content(&ran)["stdout_base64"], "//4=");
+    let ran = server.ok(
+        "pve_ct_exec",
+        json!({"vmid": 200, "command": "head -c 5000 /dev/zero | tr '\\0' x", "max_output": 1024}),
+    );
+    assert_eq!(content(&ran)["truncated"], true);
+    assert_eq!(content(&ran)["stdout_bytes"], 5000);
+    let ran = server.ok("pve_ct_exec", json!({"vmid": 200, "command": "sleep 30", "timeout_s": 1}));
+    assert_eq!(content(&ran)["timed_out"], true, "{ran}");
+}
+
+#[test]
+fn the_gate_stands_before_every_command() {
+    let Some(world) = World::new() else { return };
+    let mut server = world.server(&[]);
+    for (tool, arguments, want) in [
+        ("pve_ct_exec", json!({"vmid": 200, "command": "rm -rf /srv/x"}), "flag_disabled"),
+        ("pve_ct_exec", json!({"vmid": 200, "command": ["busybox", "rm", "x"]}), "flag_disabled"),
+        ("pve_ct_exec", json!({"vmid": 200, "command": "cat /etc/shadow"}), "endpoint_refused"),
+        ("pve_guest_file_read", json!({"vmid": 200, "path": "/etc//shadow"}), "endpoint_refused"),
+        ("pve_ct_exec", json!({"vmid": 100, "command": "ls"}), "invalid_argument"),
+        ("pve_vm_exec", json!({"vmid": 200, "command": "ls"}), "invalid_argument"),
+        ("pve_ct_exec", json!({"vmid": 200, "command": ""}), "invalid_argument"),
+    ] {
+        let refused = server.refused(tool, arguments.clone());
+        assert_eq!(code(&refused), want, "{tool} {arguments}: {refused}");
+    }
+    assert_eq!(world.node.count("pct-exec"), 0, "{}", world.node.journal());
+    drop(server);
+    let allowed = [("PROXMOX_ALLOW_EXEC_DELETE", "enabled")];
+    let mut server = world.server(&allowed);
+    let target = world.node.path("/srv/x");
+    fs::create_dir_all(world.node.path("/srv")).unwrap();
+    fs::write(&target, "x").unwrap();
+    let command = "rm /srv/x";
+    let refused = server.refused("pve_ct_exec", json!({"vmid": 200, "command": command}));
+    assert_eq!(code(&refused), "confirm_required");
+    assert_eq!(content(&refused)["error"]["confirm"], command);
+    let dry = server.ok("pve_ct_exec", json!({"vmid": 200, "command": command, "dry_run": true}));
+    assert_eq!(content(&dry)["status"], "dry_run");
+    assert!(target.exists());
+    server.ok("pve_ct_exec", json!({"vmid": 200, "command": command, "confirm": command}));
+    assert!(!target.exists());
+    drop(server);
+    let mut server = world.server(&[("PROXMOX_DENIED_VMIDS", "200")]);
+    let refused = server.refused("pve_ct_exec", json!({"vmid": 200, "command": "ls"}));
+    assert_eq!(code(&refused), "vmid_denied");
+}
+
+#[test]
+fn files_are_written_whole_and_read_back() {
+    let Some(world) = World::new() else { return };
+    fs::create_dir_all(world.node.path("/srv")).unwrap();
+    let mut server = world.server(&[]);
+    let write = |server: &mut Server, arguments: Value| {
+        let mut all = json!({"vmid": 200, "path": "/srv/app/a.conf"});
+        all.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
+        server.call("pve_guest_file_write", all)
+    };
+    let refused = write(&mut server, json!({"content": "a=1\n"}));
+    assert_eq!(code(&refused), "not_found", "{refused}");
+    let made = write(&mut server, json!({"content": "a=1\n", "create_dirs": true, "mode": "640"}));
+    assert_eq!(content(&made)["created"], true, "{made}");
+    assert_eq!(content(&made)["bytes"], 4);
+    let file = world.node.path("/srv/app/a.conf");
+    assert_eq!(fs::read(&file).unwrap(), b"a=1\n");
+    let read = server.ok("pve_guest_file_read", json!({"vmid": 200, "path": "/srv/app/a.conf"}));
+    assert_eq!(content(&read)["content"], "a=1\n");
+    assert_eq!(content(&read)["sha256"], content(&made)["sha256"]);
+    assert_eq!(content(&read)["size"], 4);
+    assert_eq!(content(&read)["truncated"], false);
+    // Appending, only onto what is known; the mode stays.
+    let sha = content(&read)["sha256"].clone();
+    let longer =
+        write(&mut server, json!({"content": "b=2\n", "append": true, "if_sha256": sha.clone()}));
+    assert_eq!(content(&longer)["created"], false, "{longer}");
+    assert_eq!(fs::read(&file).unwrap(), b"a=1\nb=2\n");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o7777, 0o640);
+    let refused = write(&mut server, json!({"content": "c", "if_sha256": sha}));
+    assert_eq!(code(&refused), "digest_changed", "{refused}");
+    assert_eq!(fs::read(&file).unwrap(), b"a=1\nb=2\n");
+    // Bytes, in parts.
+    let binary = write(&mut server, json!({"content_base64": "AAH/"}));
+    assert_eq!(content(&binary)["bytes"], 3, "{binary}");
+    let part = server.ok(
+        "pve_guest_file_read",
+        json!({"vmid": 200, "path": "/srv/app/a.conf", "offset": 1, "length": 1}),
+    );
+    assert_eq!(content(&part)["content"], "\u{1}");
+    assert_eq!(content(&part)["truncated"], true);
+    assert_eq!(content(&part)["next_offset"], 2);
+    // A link is not followed by itself, and never to a secret.
+    std::os::unix::fs::symlink("a.conf", world.node.path("/srv/app/link")).unwrap();
+    std::os::unix::fs::symlink("/etc/shadow", world.node.path("/srv/app/hidden")).unwrap();
+    let path = |path: &str, follow: bool| json!({"vmid": 200, "path": path, "follow": follow});
+    let refused = server.refused("pve_guest_file_read", path("/srv/app/link", false));
+    assert_eq!(code(&refused), "invalid_argument");
+    server.ok("pve_guest_file_read", path("/srv/app/link", true));
+    let refused = server.refused("pve_guest_file_read", path("/srv/app/hidden", true));
+    assert_eq!(code(&refused), "endpoint_refused", "{refused}");
+    for (path, want) in [("/srv/app", "invalid_argument"), ("/srv/none", "not_found")] {
+        let refused = server.refused("pve_guest_file_read", json!({"vmid": 200, "path": path}));
+        assert_eq!(code(&refused), want, "{refused}");
+    }
+    let list = server.ok("pve_guest_file_list", json!({"vmid": 200, "path": "/srv/app"}));
+    let names: Vec<&str> =
+        content(&list)["rows"].as_array().unwrap().iter().map(|r| r[0].as_str().unwrap()).collect();
+    assert_eq!(names, ["a.conf", "hidden", "link"], "{list}");
+    // Nothing is left beside them, and a system file needs its flag.
+    let refused = server.refused(
+        "pve_guest_file_write",
+        json!({"vmid": 200, "path": "/etc/motd", "content": "x"}),
+    );
+    assert_eq!(code(&refused), "flag_disabled");
+}
