@@ -1,5 +1,6 @@
 //! `pve_guest_file_read`.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, json};
@@ -8,7 +9,7 @@ use super::inside::{absolute, failed, put_bytes, script};
 use crate::{
     Error, Result,
     pve::Vmid,
-    render::Answer,
+    render::{Answer, clean},
     safety::{Deed, files::sha256_of},
     tools::{Ctx, change::Asked, deeds::Allowed},
 };
@@ -77,7 +78,13 @@ pub async fn read(ctx: Ctx<'_>, args: Read) -> Result<Answer> {
     let end = offset + content.len() as u64;
     let mut out = Map::new();
     out.insert("path".into(), real.into());
-    put_bytes(&mut out, "content", &content);
+    // Characters that answers show in another way would make it another content.
+    let exact = std::str::from_utf8(&content).is_ok_and(|text| clean(text) == text);
+    if exact {
+        put_bytes(&mut out, "content", &content);
+    } else {
+        out.insert("content_base64".into(), STANDARD.encode(&content).into());
+    }
     out.insert("size".into(), size.into());
     let whole = offset == 0 && end >= size;
     if whole {
