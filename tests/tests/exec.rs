@@ -212,3 +212,25 @@ fn files_are_written_whole_and_read_back() {
         .refused("pve_guest_file_write", json!({"vmid": 200, "path": "/etc/motd", "content": "x"}));
     assert_eq!(code(&refused), "flag_disabled");
 }
+
+#[test]
+fn commands_and_files_in_a_vm_go_by_its_agent() {
+    let estate = Estate::sample();
+    estate.configure(&[("PROXMOX_MODE", "write"), ("PROXMOX_EXEC", "enabled")]);
+    let mut server = Server::start(estate.command().arg("serve"));
+    server.initialize("2025-06-18");
+    let ran = server.ok("pve_vm_exec", json!({"vmid": 100, "command": "echo hi; exit 3"}));
+    assert_eq!(content(&ran)["exit_code"], 3, "{ran}");
+    assert_eq!(content(&ran)["stdout"], "hi\n");
+    let read = server.ok("pve_guest_file_read", json!({"vmid": 100, "path": "/etc/hostname"}));
+    assert_eq!(content(&read)["content"], "web-01\n", "{read}");
+    assert_eq!(content(&read)["size"], 7);
+    let refused =
+        server.refused("pve_guest_file_read", json!({"vmid": 100, "path": "/etc/nothing"}));
+    assert_eq!(code(&refused), "not_found", "{refused}");
+    let sent = |what: &str| estate.arrived().iter().filter(|l| l.contains(what)).count();
+    let before = sent("/agent/exec");
+    let refused = server.refused("pve_vm_exec", json!({"vmid": 100, "command": "reboot"}));
+    assert_eq!(code(&refused), "flag_disabled");
+    assert_eq!(sent("/agent/exec"), before);
+}

@@ -59,6 +59,14 @@ impl Doing {
         self.leave.agent_status(pid)
     }
 
+    /// A question to the guest agent: a part of the file that is to be read.
+    ///
+    /// # Errors
+    /// `internal` for what reads no file of a VM.
+    pub fn agent_read(&self, offset: u64, count: u64) -> Result<Permit> {
+        self.leave.agent_read(offset, count)
+    }
+
     /// Class and category, as answers tell them, with the number of the record.
     pub fn told(&self) -> serde_json::Map<String, Value> {
         let trail = self.leave.trail();

@@ -86,18 +86,34 @@ impl Leave {
     /// # Errors
     /// `internal` for a deed that is not in a VM.
     pub fn agent_status(&self, pid: u64) -> Result<Permit> {
+        self.agent_get("exec-status", Params::new().with("pid", pid))
+    }
+
+    /// A question to the guest agent: a part of the file that is to be read.
+    /// The bytes come as base64.
+    ///
+    /// # Errors
+    /// `internal` for a deed that reads no file of a VM.
+    pub fn agent_read(&self, offset: u64, count: u64) -> Result<Permit> {
+        let Deed::FileRead { path, .. } = &self.deed else {
+            return Err(Error::internal("reading a file is not part of this"));
+        };
+        let params = Params::new()
+            .with("file", path)
+            .with("offset", offset)
+            .with("count", count)
+            .with_bool("decode", false);
+        self.agent_get("file-read", params)
+    }
+
+    fn agent_get(&self, call: &str, params: Params) -> Result<Permit> {
         let place = self.deed.place().filter(|p| p.kind == GuestKind::Qemu);
         let Some(place) = place else {
-            return Err(Error::internal("a command that is not in a VM"));
+            return Err(Error::internal("this is not in a VM"));
         };
         let vmid = place.vmid.to_string();
-        let segments = ["nodes", place.node.as_str(), "qemu", &vmid, "agent", "exec-status"];
-        let operation = Operation {
-            method: Method::Get,
-            path: ApiPath::of(&segments)?,
-            params: Params::new().with("pid", pid),
-        };
-        Ok(Permit::new(operation, self.trail.clone()))
+        let path = ApiPath::of(&["nodes", place.node.as_str(), "qemu", &vmid, "agent", call])?;
+        Ok(Permit::new(Operation { method: Method::Get, path, params }, self.trail.clone()))
     }
 
     /// A call of the guest agent: `exec`.

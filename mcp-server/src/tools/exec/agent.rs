@@ -123,7 +123,7 @@ fn millis(from: Instant) -> u64 {
 }
 
 /// Why the agent did not do it, and what mends it.
-fn explained(error: Error, place: &Place) -> Error {
+pub(super) fn explained(error: Error, place: &Place) -> Error {
     let message = error.message.as_str();
     let (what, hint) = if message.contains("No QEMU guest agent configured") {
         (

@@ -5,13 +5,20 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, json};
 
-use super::inside::{absolute, failed, put_bytes, script};
+use super::{
+    agent::explained,
+    inside::{self, Job, absolute, failed, put_bytes, script},
+};
 use crate::{
-    Error, Result,
-    pve::Vmid,
+    Code, Error, Result,
+    pve::{GuestKind, Vmid, loose},
     render::{Answer, clean},
-    safety::{Deed, files::sha256_of},
-    tools::{Ctx, change::Asked, deeds::Allowed},
+    safety::{Deed, deed::Place, files::sha256_of},
+    tools::{
+        Ctx,
+        change::Asked,
+        deeds::{Allowed, Doing},
+    },
 };
 
 /// How much is read unless asked otherwise, in bytes.
@@ -48,6 +55,9 @@ pub async fn read(ctx: Ctx<'_>, args: Read) -> Result<Answer> {
     let Allowed::Leave(doing) = ctx.allow(leave(&args.path), &asked).await? else {
         return Err(Error::internal("a read is no dry run"));
     };
+    if place.kind == GuestKind::Qemu {
+        return in_vm(ctx, &args, *doing, &place).await;
+    }
     let follow = if args.follow == Some(true) { "1" } else { "0" };
     let looked = script(ctx, &doing, &place, LOOK, &[&args.path, follow], None, 16 * 1024).await;
     let looked = looked.and_then(|ended| match ended.exit_code {
@@ -75,24 +85,87 @@ pub async fn read(ctx: Ctx<'_>, args: Read) -> Result<Answer> {
     });
     doing.finish(&part.as_ref().map(super::inside::Ended::record).map_err(Clone::clone));
     let content = part?.stdout;
+    Ok(told(&place, real, &content, offset, Some(size)))
+}
+
+/// By the agent itself, which needs no program in the guest. It follows links
+/// and tells no size: what the whole is, is known where the end was reached.
+async fn in_vm(ctx: Ctx<'_>, args: &Read, doing: Doing, place: &Place) -> Result<Answer> {
+    let (offset, length) = (args.offset.unwrap_or(0), args.length.unwrap_or(LENGTH));
+    let doing = match real_path(ctx, &doing, place, &args.path).await {
+        Some(real) if real != args.path => {
+            let looked: Result<serde_json::Value> = Ok(json!({"path": real}));
+            doing.finish(&looked);
+            if args.follow != Some(true) {
+                return Err(Error::argument(format!("{:?} leads to {real:?}", args.path))
+                    .hint("give that path, or set follow")
+                    .with("path", real));
+            }
+            let deed = Deed::FileRead { place: place.clone(), path: real };
+            match ctx.allow(deed, &Asked::default()).await? {
+                Allowed::Leave(doing) => *doing,
+                Allowed::DryRun(_) => return Err(Error::internal("a read is no dry run")),
+            }
+        }
+        _ => doing,
+    };
+    let read = ctx.app.pve.send(doing.agent_read(offset, length)?).await;
+    let read = read.map_err(|error| {
+        let message = &error.message;
+        if message.contains("No such file") {
+            Error::new(Code::NotFound, format!("there is no {:?} in the guest", args.path))
+                .with("path", args.path.clone())
+        } else if message.contains("Is a directory") {
+            Error::argument(format!("{:?} is a directory", args.path))
+                .hint("pve_guest_file_list lists it")
+        } else {
+            explained(error, place)
+        }
+    });
+    let read = read.and_then(|read| {
+        let text = loose::text(&read, "content").unwrap_or_default();
+        let content = STANDARD.decode(text.replace(['\n', '\r'], "")).map_err(|e| {
+            Error::new(Code::BadAnswer, format!("the agent's content is not base64: {e}"))
+        })?;
+        Ok((content, loose::flag(&read, "truncated")))
+    });
+    doing.finish(&read.as_ref().map(|_| json!({})).map_err(Clone::clone));
+    let (content, more) = read?;
+    // A count that was reached may or may not have been the end.
+    let open = more || content.len() as u64 >= length;
+    let size = (!open).then(|| offset + content.len() as u64);
+    Ok(told(place, &args.path, &content, offset, size))
+}
+
+/// Where a path leads in the VM, where the guest can tell.
+async fn real_path(ctx: Ctx<'_>, doing: &Doing, place: &Place, path: &str) -> Option<String> {
+    let argv = ["readlink", "-f", "--", path].map(str::to_owned).to_vec();
+    let job = Job { argv, stdin: None, timeout_s: 10, max_output: 16 * 1024, tells: false };
+    let ended = inside::run(ctx, doing, place, job).await.ok()?;
+    let text = String::from_utf8(ended.stdout).ok()?;
+    let real = text.strip_suffix('\n').unwrap_or(&text);
+    (ended.exit_code == Some(0) && real.starts_with('/')).then(|| real.to_owned())
+}
+
+fn told(place: &Place, path: &str, content: &[u8], offset: u64, size: Option<u64>) -> Answer {
     let end = offset + content.len() as u64;
+    let cut = size.is_none_or(|size| end < size);
     let mut out = Map::new();
-    out.insert("path".into(), real.into());
+    out.insert("path".into(), path.into());
     // Characters that answers show in another way would make it another content.
-    let exact = std::str::from_utf8(&content).is_ok_and(|text| clean(text) == text);
+    let exact = std::str::from_utf8(content).is_ok_and(|text| clean(text) == text);
     if exact {
-        put_bytes(&mut out, "content", &content);
+        put_bytes(&mut out, "content", content);
     } else {
-        out.insert("content_base64".into(), STANDARD.encode(&content).into());
+        out.insert("content_base64".into(), STANDARD.encode(content).into());
     }
-    out.insert("size".into(), size.into());
-    let whole = offset == 0 && end >= size;
-    if whole {
-        out.insert("sha256".into(), sha256_of(&content).into());
+    out.insert("size".into(), json!(size));
+    if offset == 0 && !cut {
+        out.insert("sha256".into(), sha256_of(content).into());
     }
-    out.insert("truncated".into(), (end < size).into());
-    out.insert("next_offset".into(), if end < size { json!(end) } else { json!(null) });
-    Ok(Answer::new(out)
-        .heading(format!("{real} in guest {}", place.vmid))
-        .untrusted(&["content", "content_base64"]))
+    out.insert("truncated".into(), cut.into());
+    out.insert("next_offset".into(), if cut { json!(end) } else { json!(null) });
+    Answer::new(out)
+        .heading(format!("{path} in guest {}", place.vmid))
+        .untrusted(&["content", "content_base64"])
 }
