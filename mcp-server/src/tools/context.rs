@@ -9,7 +9,7 @@ use crate::{
     Code, Error, Result,
     app::App,
     insight::estate::Guest,
-    pve::{ApiPath, NodeName, Params, Vmid, loose},
+    pve::{ApiPath, NodeName, Params, Vmid, loose, params::split_list},
     safety::{Caller, Method, Operation, volume},
 };
 
@@ -301,5 +301,39 @@ fn owners(row: &Value) -> Vec<Vmid> {
     for key in ["volid", "volume"] {
         found.extend(loose::str(row, key).into_iter().flat_map(volume::owners));
     }
+    // A backup job names several; a task names its guest inside its id.
+    let several = loose::str(row, "vmid").into_iter().flat_map(split_list);
+    let of_task = loose::str(row, "upid").and_then(|upid| upid.split(':').nth(6));
+    found.extend(several.chain(of_task).filter_map(|text| Vmid::parse(text).ok()));
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::owners;
+
+    #[test]
+    fn a_row_belongs_to_every_guest_that_it_names() {
+        for (row, want) in [
+            (json!({"vmid": 100}), vec![100]),
+            (json!({"vmid": "100"}), vec![100]),
+            (json!({"id": "backup-1", "vmid": "100,102; 103"}), vec![100, 102, 103]),
+            (
+                json!({"upid": "UPID:pve1:00000001:00000001:6B0CC19F:qmstart:104:mcp@pve!full:"}),
+                vec![104],
+            ),
+            (json!({"upid": "UPID:pve1:00000001:00000001:6B0CC19F:aptupdate::root@pam:"}), vec![]),
+            (json!({"sid": "vm:105"}), vec![105]),
+            (json!({"id": "lxc/106"}), vec![106]),
+            (json!({"volid": "local:107/vm-107-disk-0.raw"}), vec![107]),
+            (json!({"node": "pve1"}), vec![]),
+        ] {
+            let mut found: Vec<u32> = owners(&row).iter().map(|v| v.get()).collect();
+            found.sort_unstable();
+            found.dedup();
+            assert_eq!(found, want, "{row}");
+        }
+    }
 }
