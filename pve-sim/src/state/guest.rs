@@ -95,7 +95,7 @@ pub struct Snapshot {
     pub description: String,
     /// Whether memory was saved, too.
     pub vmstate: bool,
-    /// The configuration of that time, without what [`Config::for_snapshot`] leaves out.
+    /// The configuration of that time, without what a snapshot leaves out.
     pub config: Config,
 }
 
