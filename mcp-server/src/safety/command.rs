@@ -10,11 +10,19 @@ use std::collections::BTreeSet;
 
 use super::Flag;
 
+mod databases;
+mod disks;
+mod files;
+mod network;
 mod paths;
 mod programs;
 mod reads;
+mod run;
 mod sql;
+mod texts;
+mod verbs;
 mod walk;
+mod windows;
 mod words;
 mod wrappers;
 
@@ -118,7 +126,7 @@ fn look_into(command: &Command<'_>, cwd: Option<&str>, stdin: Option<&[u8]>) -> 
         Command::Text { text, shell: Shell::Sh } => {
             walk::Walk::new(&mut found, cwd).text(text, &input);
         }
-        Command::Text { text, .. } => programs::windows(text, &mut found),
+        Command::Text { text, .. } => windows::text(text, &mut found),
     }
     found
 }

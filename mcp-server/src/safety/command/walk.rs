@@ -166,7 +166,11 @@ impl<'f> Walk<'f> {
 
     fn compound(&mut self, compound: &CompoundCommand, input: &Input) {
         match compound {
-            CompoundCommand::Arithmetic(a) => self.arithmetic(&a.expr.value),
+            CompoundCommand::Arithmetic(a) => {
+                self.arithmetic(&a.expr.value);
+                // What is arithmetic to bash is a shell within a shell to others.
+                self.inner(&a.expr.value);
+            }
             CompoundCommand::ArithmeticForClause(clause) => {
                 let parts = [&clause.initializer, &clause.condition, &clause.updater];
                 for part in parts.into_iter().flatten() {
@@ -329,10 +333,14 @@ impl<'f> Walk<'f> {
             self.item(item, false, &mut words, &mut input, &mut replaces);
         }
         let name = words.first().map(|w| w.text.as_str());
+        let prints_nothing = |w: &Arg| w.text.is_empty() || w.text == "-n";
         let empty = match words.as_slice() {
             [] => true,
             [only] => matches!(only.text.as_str(), ":" | "true"),
-            [cat, null] => cat.text == "cat" && null.text == "/dev/null",
+            [cat, null] if cat.text == "cat" => null.text == "/dev/null",
+            [echo, rest @ ..] if matches!(echo.text.as_str(), "echo" | "printf") => {
+                rest.iter().all(prints_nothing)
+            }
             _ => false,
         };
         if replaces && empty {
@@ -380,23 +388,26 @@ impl<'f> Walk<'f> {
                         None
                     }
                 };
-                // A program that is loaded before the one named.
-                if matches!(
-                    name.as_str(),
-                    "LD_PRELOAD"
-                        | "LD_LIBRARY_PATH"
-                        | "PATH"
-                        | "BASH_ENV"
-                        | "ENV"
-                        | "PROMPT_COMMAND"
-                        | "PYTHONPATH"
-                        | "PERL5OPT"
-                        | "NODE_OPTIONS"
-                        | "GIT_SSH_COMMAND"
-                        | "PAGER"
-                        | "EDITOR"
-                ) && name != "PATH"
-                {
+                let own_path = name == "PATH"
+                    && value
+                        .iter()
+                        .flat_map(|v| v.split(':'))
+                        .any(|dir| !super::run::is_standard(dir));
+                // A program that is loaded before the one named, or in its place.
+                let decides = [
+                    "LD_PRELOAD",
+                    "LD_LIBRARY_PATH",
+                    "BASH_ENV",
+                    "ENV",
+                    "PROMPT_COMMAND",
+                    "PYTHONPATH",
+                    "PERL5OPT",
+                    "NODE_OPTIONS",
+                    "GIT_SSH_COMMAND",
+                    "PAGER",
+                    "EDITOR",
+                ];
+                if own_path || decides.contains(&name.as_str()) {
                     self.found.add(Flag::ExecShell, &format!("{name} decides what is run"));
                 }
                 if stays || words.is_empty() {

@@ -183,6 +183,32 @@ pub(super) fn after_options(args: &[Arg], short: &str, long: &[&str]) -> usize {
     at
 }
 
+/// The value of an option in any of its spellings: `-o X`, `-oX`, `-xo X`,
+/// `--output X`, `--output=X`.
+pub(super) fn value_of(args: &[Arg], short: char, long: &str) -> Option<Arg> {
+    for (at, arg) in args.iter().enumerate() {
+        let text = arg.text.as_str();
+        if let Some(rest) = text.strip_prefix("--") {
+            match rest.strip_prefix(long) {
+                Some("") => return args.get(at + 1).cloned(),
+                Some(value) if value.starts_with('=') => {
+                    let text = value.trim_start_matches('=').to_owned();
+                    return Some(Arg { text, unknown: arg.unknown });
+                }
+                _ => {}
+            }
+        } else if arg.is_option()
+            && let Some((_, value)) = text.split_once(short)
+        {
+            if value.is_empty() {
+                return args.get(at + 1).cloned();
+            }
+            return Some(Arg { text: value.to_owned(), unknown: arg.unknown });
+        }
+    }
+    None
+}
+
 fn is_assignment(text: &str) -> bool {
     text.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -461,6 +487,7 @@ impl Walk<'_> {
                         .cloned()
                         .collect();
                     self.with_holes(&words, "{}", false);
+                    self.found_by(args, &starts);
                     // What is found below a system directory is a system file.
                     let program = words.first().map(|w| w.text.clone()).unwrap_or_default();
                     let changes = matches!(
@@ -487,6 +514,21 @@ impl Walk<'_> {
                     }
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// What `find` hands to a program: the directory itself, or the name that is looked for in it.
+    fn found_by(&mut self, args: &[Arg], starts: &[&Arg]) {
+        let name = Self::option(args, &["name"]).or_else(|| {
+            let at = args.iter().position(|a| matches!(a.text.as_str(), "-name" | "-iname"))?;
+            args.get(at + 1)
+        });
+        let name = name.map(|n| n.text.clone());
+        for start in starts {
+            self.reads(start);
+            if let Some(name) = &name {
+                self.reads(&Arg::literal(&format!("{}/{name}", start.text)));
             }
         }
     }

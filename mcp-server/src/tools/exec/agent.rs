@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::inside::{Ended, Job};
 use crate::{
     Code, Error, Result,
-    pve::{Params, loose},
+    pve::{ApiPath, Params, loose},
     safety::deed::{Place, as_code_points},
     tools::{Ctx, deeds::Doing},
 };
@@ -48,8 +48,16 @@ pub(super) async fn run(ctx: Ctx<'_>, doing: &Doing, place: &Place, job: Job) ->
             }
             Ok(_) => {}
             // A guest that shuts down takes its agent along.
-            Err(error) if went_down(&error) => return Ok(gone(pid, from, &error)),
-            Err(error) => return Err(explained(error, place).with("pid", pid)),
+            Err(error) if silent(&error) && !still_runs(ctx, place).await => {
+                return Ok(gone(pid, from, &error));
+            }
+            Err(error) => {
+                let message = format!("how the command ended cannot be known: {}", error.message);
+                return Err(Error::new(Code::OutcomeUnknown, message)
+                    .hint("the command was started; look in the guest at what it did")
+                    .with("vmid", place.vmid.get())
+                    .with("pid", pid));
+            }
         }
         let stopped = cancelled.is_cancelled();
         if stopped || from.elapsed() >= limit {
@@ -105,15 +113,25 @@ fn ended(status: &Value, max_output: u64, from: Instant) -> Ended {
     }
 }
 
-fn went_down(error: &Error) -> bool {
+/// Whether nobody answered for the agent.
+fn silent(error: &Error) -> bool {
     error.message.contains("is not running") || error.message.contains("got timeout")
+}
+
+/// Whether the VM runs, as its node says now. What cannot be asked counts as running.
+async fn still_runs(ctx: Ctx<'_>, place: &Place) -> bool {
+    let vmid = place.vmid.to_string();
+    let segments = ["nodes", place.node.as_str(), "qemu", &vmid, "status", "current"];
+    let Ok(path) = ApiPath::of(&segments) else { return true };
+    let status = ctx.app.pve.get_fresh(&path, &Params::new()).await;
+    status.map_or(true, |status| loose::str(&status, "status") != Some("stopped"))
 }
 
 fn gone(pid: u64, from: Instant, error: &Error) -> Ended {
     let mut more = Map::new();
     more.insert("pid".into(), pid.into());
     more.insert("guest_went_down".into(), true.into());
-    let note = format!("the guest went down, or its agent stopped answering: {}", error.message);
+    let note = format!("the guest went down while the command ran: {}", error.message);
     more.insert("notes".into(), vec![note].into());
     Ended { duration_ms: millis(from), more, ..Ended::default() }
 }
@@ -125,12 +143,18 @@ fn millis(from: Instant) -> u64 {
 /// Why the agent did not do it, and what mends it.
 pub(super) fn explained(error: Error, place: &Place) -> Error {
     let message = error.message.as_str();
+    // Whether it was started cannot be told by what the error says.
+    if error.code == Code::OutcomeUnknown || message.contains("got timeout") {
+        return Error::new(Code::OutcomeUnknown, error.message.clone())
+            .hint("it may have been started; a program that the guest does not have shows like this as well. Look in the guest before sending it again")
+            .with("vmid", place.vmid.get());
+    }
     let (what, hint) = if message.contains("No QEMU guest agent configured") {
         (
             "the agent is not enabled for this VM",
             "set agent to 1 with pve_guest_config_set, stop and start the VM, and install qemu-guest-agent in it",
         )
-    } else if message.contains("guest agent is not running") || message.contains("got timeout") {
+    } else if message.contains("guest agent is not running") {
         (
             "the agent in the VM does not answer",
             "install and start qemu-guest-agent in the guest; pve_vm_agent_status tells more",
@@ -145,7 +169,7 @@ pub(super) fn explained(error: Error, place: &Place) -> Error {
         )
     } else if message.contains("is not running") {
         ("the VM does not run", "start it with pve_guest_start")
-    } else if message.contains("Broken pipe") || message.contains("No such file or directory") {
+    } else if message.contains("No such file or directory") {
         ("the VM could not start the program", "is it installed, and its path right?")
     } else {
         return error;

@@ -1,0 +1,65 @@
+//! Programs that change the network.
+
+use super::{walk::Walk, words::Arg, wrappers::after_options};
+use crate::safety::Flag;
+
+impl Walk<'_> {
+    pub(super) fn ip(&mut self, args: &[Arg]) {
+        let changes = [
+            "add", "del", "delete", "set", "flush", "change", "replace", "append", "prepend",
+            "restore", "up", "down", "a", "d",
+        ];
+        let words: Vec<&str> =
+            args.iter().filter(|a| !a.is_option()).map(|a| a.text.as_str()).collect();
+        // `ip a` is `ip addr`; a verb stands behind the object.
+        let verb = words.get(1).copied().unwrap_or_default();
+        let abbreviated = ["add", "delete", "set", "flush", "change", "replace", "append"]
+            .iter()
+            .any(|full| verb.len() >= 2 && full.starts_with(verb));
+        let sets_link = verb == "s" && words.first().is_some_and(|object| object.starts_with('l'));
+        if sets_link
+            || changes.contains(&verb)
+            || abbreviated
+            || args.iter().any(|a| matches!(a.text.as_str(), "-b" | "-batch"))
+        {
+            self.found.add(Flag::ExecNetwork, &format!("ip {}", words.join(" ")));
+        }
+    }
+
+    pub(super) fn nmcli(&mut self, args: &[Arg]) {
+        let changes = [
+            "up",
+            "down",
+            "add",
+            "modify",
+            "mod",
+            "delete",
+            "del",
+            "edit",
+            "clone",
+            "import",
+            "reload",
+            "load",
+            "off",
+            "on",
+            "connect",
+            "disconnect",
+            "reapply",
+            "set",
+            "hotspot",
+            "hostname",
+            "migrate",
+        ];
+        let from =
+            after_options(args, "fgtmc", &["fields", "get-values", "mode", "colors", "wait"]);
+        if args
+            .get(from..)
+            .unwrap_or_default()
+            .iter()
+            .take(4)
+            .any(|a| changes.contains(&a.text.as_str()))
+        {
+            self.found.add(Flag::ExecNetwork, "nmcli changes the network");
+        }
+    }
+}
