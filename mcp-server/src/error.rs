@@ -134,7 +134,7 @@ impl Code {
             Code::UploadRefused => "put the file into PROXMOX_UPLOAD_DIR",
             Code::SshFailed => "`proxmox-mcp check` goes through the steps of the connection",
             Code::GuardRefused => {
-                "the node's own policy decides; its owner can change it on the node"
+                "the message is pve-guard's own; where its policy decides, the owner of the node can change it there"
             }
             Code::Internal => "this is a fault of proxmox-mcp; please report it with the log",
             Code::PathRefused => {

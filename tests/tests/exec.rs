@@ -234,3 +234,49 @@ fn commands_and_files_in_a_vm_go_by_its_agent() {
     assert_eq!(code(&refused), "flag_disabled");
     assert_eq!(sent("/agent/exec"), before);
 }
+
+#[test]
+fn a_node_is_upgraded_and_booted_only_through_the_gate() {
+    let Some(world) = World::new() else { return };
+    let mut server = world.server(&[]);
+    let plan = server.ok("pve_upgrade_simulate", json!({"node": "pve1"}));
+    let hash = content(&plan)["plan"].as_str().unwrap().to_owned();
+    assert_eq!(hash.len(), 64, "{plan}");
+    assert_eq!(content(&plan)["summary"], json!(["problem: there is nothing to upgrade"]));
+    let pin = json!({"node": "pve1", "version": "6.8.12-1-pve"});
+    let start = |plan: &str| json!({"node": "pve1", "plan": plan});
+    for (tool, arguments, want) in [
+        ("pve_kernel_pin", pin.clone(), "flag_disabled"),
+        ("pve_kernel_unpin", json!({"node": "pve1"}), "flag_disabled"),
+        ("pve_upgrade_start", start(&hash), "flag_disabled"),
+        ("pve_upgrade_start", start("00"), "digest_changed"),
+        ("pve_kernel_list", json!({"node": "pve9"}), "not_found"),
+        // The node of these tests has no boot tool, and says so.
+        ("pve_kernel_list", json!({"node": "pve1"}), "guard_refused"),
+    ] {
+        let refused = server.refused(tool, arguments.clone());
+        assert_eq!(code(&refused), want, "{tool} {arguments}: {refused}");
+    }
+    drop(server);
+    let flags =
+        [("PROXMOX_ALLOW_NODE_BOOT_CONFIG", "on"), ("PROXMOX_ALLOW_NODE_UPGRADE", "enabled")];
+    let mut server = world.server(&flags);
+    let with = |mut arguments: Value, confirm: &str| {
+        arguments["confirm"] = confirm.into();
+        arguments
+    };
+    for (tool, arguments, confirm) in [
+        ("pve_kernel_pin", pin, "6.8.12-1-pve"),
+        ("pve_kernel_unpin", json!({"node": "pve1"}), "pve1"),
+        ("pve_upgrade_start", start(&hash), hash.as_str()),
+    ] {
+        let refused = server.refused(tool, arguments.clone());
+        assert_eq!(code(&refused), "confirm_required", "{tool}: {refused}");
+        assert_eq!(content(&refused)["confirm"], confirm, "{tool}");
+        // The policy as it is shipped lets no change through, whatever is agreed to here.
+        let refused = server.refused(tool, with(arguments, confirm));
+        assert_eq!(code(&refused), "guard_refused", "{tool}: {refused}");
+        assert_eq!(content(&refused)["guard_code"], "verb_denied", "{tool}: {refused}");
+    }
+    assert!(world.node.journal().contains("kernel-pin"));
+}

@@ -6,7 +6,11 @@
 //! what a command does can, and the boundaries are the switch for commands, the
 //! flags, the VMID lists, the guard's policy on the node and a person's yes.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use super::Flag;
 
@@ -34,6 +38,11 @@ const LONGEST: usize = 128 * 1024;
 
 /// Stack of the thread that looks into a command, in bytes; only what is used of it is taken.
 const STACK: usize = 256 * 1024 * 1024;
+
+/// Longest that a command is looked into; a usual one takes a tenth of a millisecond.
+const LONGEST_TIME: Duration = Duration::from_secs(2);
+/// Most commands that are looked into at once.
+const MOST_READERS: usize = 8;
 
 /// The shell that reads a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,8 +91,9 @@ impl Finding {
 
 /// Finds what a command does. `cwd` is where it runs, `stdin` what it reads.
 ///
-/// The parser follows nested text by recursion, so it gets a stack of its own:
-/// no text can take the server down.
+/// The parser follows nested text by recursion and goes back where it guessed
+/// wrong, so it gets a stack and a time of its own: no text can take the server
+/// down. What is not understood by then is code that cannot be looked into.
 #[must_use]
 pub fn classify(command: &Command<'_>, cwd: Option<&str>, stdin: Option<&[u8]>) -> Finding {
     let unread = || {
@@ -91,16 +101,61 @@ pub fn classify(command: &Command<'_>, cwd: Option<&str>, stdin: Option<&[u8]>) 
         found.add(Flag::ExecShell, "it could not be looked into");
         found
     };
-    std::thread::scope(|scope| {
-        let reader = std::thread::Builder::new()
-            .name("command".to_owned())
-            .stack_size(STACK)
-            .spawn_scoped(scope, || look_into(command, cwd, stdin));
-        match reader.map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(found)) => found,
-            Ok(Err(_)) | Err(_) => unread(),
+    let Some(place) = Place::take() else { return unread() };
+    let (program, cwd) = (Owned::of(command), cwd.map(str::to_owned));
+    let stdin = stdin.map(<[u8]>::to_vec);
+    let (tell, told) = std::sync::mpsc::channel();
+    let reader =
+        std::thread::Builder::new().name("command".to_owned()).stack_size(STACK).spawn(move || {
+            let _place = place;
+            // Nobody waits any more where the time was over.
+            let _ = tell.send(look_into(&program.command(), cwd.as_deref(), stdin.as_deref()));
+        });
+    match reader.map(|_| told.recv_timeout(LONGEST_TIME)) {
+        Ok(Ok(found)) => found,
+        Ok(Err(_)) | Err(_) => unread(),
+    }
+}
+
+/// One of the few places of readers: what never ends must not fill the machine.
+struct Place;
+
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+impl Place {
+    fn take() -> Option<Self> {
+        let place = Self;
+        // Dropped again, and so counted back, where it was one too many.
+        (TAKEN.fetch_add(1, Ordering::SeqCst) < MOST_READERS).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        TAKEN.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A command that a reader can keep.
+enum Owned {
+    Argv(Vec<String>),
+    Text(String, Shell),
+}
+
+impl Owned {
+    fn of(command: &Command<'_>) -> Self {
+        match command {
+            Command::Argv(argv) => Self::Argv(argv.to_vec()),
+            Command::Text { text, shell } => Self::Text((*text).to_owned(), *shell),
         }
-    })
+    }
+
+    fn command(&self) -> Command<'_> {
+        match self {
+            Self::Argv(argv) => Command::Argv(argv),
+            Self::Text(text, shell) => Command::Text { text, shell: *shell },
+        }
+    }
 }
 
 fn look_into(command: &Command<'_>, cwd: Option<&str>, stdin: Option<&[u8]>) -> Finding {

@@ -20,6 +20,22 @@ fn what_is_deep_or_long_is_code_that_cannot_be_looked_into() {
     }
 }
 
+/// Texts for which the parser's time doubles with each level.
+#[test]
+fn what_takes_the_parser_too_long_is_not_given_to_it() {
+    for part in ["(", "((", "{a,", "${a[", "case x in x) ", "$((", "@(", "( ["] {
+        let text = format!("echo {}", part.repeat(40));
+        assert!(of(&text).categories.contains(&Flag::ExecShell), "{part}");
+    }
+    let loops = format!("{}ls{}", "for i in a b; do ".repeat(14), "; done".repeat(14));
+    assert_eq!(of(&loops), Finding::default());
+    let usual =
+        "for f in a b; do echo \"$(basename \"${f%.*}\")\" `date` `id` `id` `id` `id` `id`; done";
+    assert_eq!(of(usual), Finding::default());
+    let json = r#"curl -d '{"a":[{"b":{"c":[1,{"d":2}]}}]}' http://localhost/x"#;
+    assert_eq!(of(json), Finding::default());
+}
+
 #[test]
 fn input_of_a_shell_is_read() {
     let sh = ["sh".to_owned()];

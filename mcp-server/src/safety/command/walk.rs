@@ -16,8 +16,14 @@ use crate::safety::Flag;
 
 /// Deepest nesting of texts, substitutions and wrappers that is followed.
 const DEEPEST: usize = 24;
-/// Most opening signs of a text that is given to the parser, whose own depth follows them.
+/// Most opening signs of a text that is given to the parser, and how deep they
+/// may stand in each other: its time doubles with each level of some.
 const MOST_OPENINGS: usize = 150;
+const DEEPEST_OPENINGS: usize = 10;
+/// Most `case` of a text, for the same reason.
+const MOST_CASES: usize = 10;
+/// Most rounds of loops that are walked one by one.
+const MOST_ROUNDS: usize = 32;
 
 /// What a command reads on its standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +43,8 @@ pub struct Walk<'f> {
     variables: BTreeMap<String, Option<String>>,
     functions: BTreeSet<String>,
     depth: usize,
+    /// How many rounds of loops around this place are walked one by one.
+    rounds: usize,
 }
 
 impl<'f> Walk<'f> {
@@ -48,6 +56,7 @@ impl<'f> Walk<'f> {
             variables: BTreeMap::new(),
             functions: BTreeSet::new(),
             depth: 0,
+            rounds: 1,
         }
     }
 
@@ -70,9 +79,8 @@ impl<'f> Walk<'f> {
         if !self.enter("text within text within text") {
             return;
         }
-        let openings = text.chars().filter(|c| matches!(c, '(' | '{' | '`' | '[' | '<')).count();
-        if openings > MOST_OPENINGS {
-            self.found.add(Flag::ExecShell, "a text with very many brackets");
+        if is_tangled(text) {
+            self.found.add(Flag::ExecShell, "a text that is nested too deep");
             self.depth -= 1;
             return;
         }
@@ -187,13 +195,16 @@ impl<'f> Walk<'f> {
                 }
                 // Each value in turn, as long as they are few.
                 let known = !values.is_empty()
-                    && values.len() <= 8
+                    && self.rounds * values.len() <= MOST_ROUNDS
                     && values.iter().all(|v| !v.unknown && !v.text.contains(['*', '?', '[']));
                 if known {
+                    let outer = self.rounds;
+                    self.rounds *= values.len();
                     for value in values {
                         self.variables.insert(clause.variable_name.clone(), Some(value.text));
                         self.list(&clause.body.list, input);
                     }
+                    self.rounds = outer;
                 } else {
                     self.variables.insert(clause.variable_name.clone(), None);
                     self.list(&clause.body.list, input);
@@ -483,4 +494,35 @@ fn printed(words: &[Arg]) -> Input {
         rest.iter().filter(|w| !w.is_option()).map(|w| w.text.as_str()).collect();
     // Escapes of either stand for what they print.
     Input::Text(texts.join(" ").replace("\\n", "\n"))
+}
+
+/// Whether the parser would take too long for a text.
+fn is_tangled(text: &str) -> bool {
+    let (mut all, mut depth, mut before) = (0_usize, 0_usize, ' ');
+    // Signs of an index inside `${` cost as much as several others.
+    let mut inside_parameter = 0_usize;
+    for c in text.chars() {
+        match c {
+            '(' | '{' | '`' | '<' => {
+                all += 1;
+                // A backquote closes what the one before opened.
+                depth += usize::from(!matches!(c, '<' | '`'));
+                inside_parameter += usize::from(c == '{' && before == '$');
+            }
+            '[' => {
+                all += 1;
+                depth += if inside_parameter > 0 { 3 } else { 1 };
+            }
+            ')' | '}' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if all > MOST_OPENINGS || depth > DEEPEST_OPENINGS {
+            return true;
+        }
+        if c == '}' {
+            inside_parameter = inside_parameter.saturating_sub(1);
+        }
+        before = c;
+    }
+    text.split_whitespace().filter(|word| word.ends_with("case")).count() > MOST_CASES
 }

@@ -125,6 +125,7 @@ pub(super) fn failed(ended: &Ended, path: &str) -> Error {
         }
         Some(NOT_ALLOWED) => {
             Error::new(Code::Forbidden, format!("the guest does not let root read {path:?}"))
+                .hint("the file system of the guest decides, not the token")
         }
         Some(LINK) => Error::argument(format!("{path:?} is a symbolic link"))
             .hint("give the path that it leads to, or set follow"),
@@ -144,11 +145,16 @@ pub(super) fn failed(ended: &Ended, path: &str) -> Error {
         }
         _ if said.contains("Read-only file system") => {
             Error::new(Code::Conflict, format!("the file system of {path:?} is read-only"))
+                .hint("nothing was written; why it is mounted so, the guest's log tells")
         }
         code => Error::new(
             Code::TaskFailed,
-            format!("the guest could not do it (exit code {code:?}): {said}"),
-        ),
+            match code {
+                Some(code) => format!("the guest could not do it (exit code {code}): {said}"),
+                None => format!("the guest could not do it: {said}"),
+            },
+        )
+        .hint("the message is that of the guest's own programs"),
     };
     error.with("path", path)
 }

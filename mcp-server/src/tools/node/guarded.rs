@@ -136,14 +136,17 @@ fn words(plan: &Plan) -> Vec<String> {
     if !plan.kept_back.is_empty() {
         lines.push(format!("kept back: {}", plan.kept_back.join(", ")));
     }
-    if let Some(bytes) = plan.download_bytes {
+    if let Some(bytes) = plan.download_bytes.filter(|bytes| *bytes > 0) {
         lines.push(format!("{} to download", units::bytes(bytes)));
     }
-    if !plan.proxmox_ve_stays {
-        lines.push("proxmox-ve would be REMOVED".to_owned());
+    if plan.remove.iter().any(|removal| removal.name == "proxmox-ve") {
+        lines.push("proxmox-ve, and with it Proxmox VE, would be REMOVED".to_owned());
     }
     if plan.reboot_needed {
         lines.push("a reboot is needed afterwards".to_owned());
+    }
+    for problem in &plan.problems {
+        lines.push(format!("problem: {}", problem.message));
     }
     if lines.is_empty() {
         lines.push("nothing to do".to_owned());
