@@ -207,7 +207,20 @@ fn files_are_written_whole_and_read_back() {
     let names: Vec<&str> =
         content(&list)["rows"].as_array().unwrap().iter().map(|r| r[0].as_str().unwrap()).collect();
     assert_eq!(names, ["a.conf", "hidden", "link"], "{list}");
-    // Nothing is left beside them, and a system file needs its flag.
+    // A directory that is a link leads to nothing that the path does not say.
+    std::os::unix::fs::symlink("/etc", world.node.path("/srv/etc")).unwrap();
+    let refused = server.refused("pve_guest_file_read", path("/srv/etc/shadow", false));
+    assert_eq!(code(&refused), "endpoint_refused", "{refused}");
+    for follow in [false, true] {
+        let refused = server.refused(
+            "pve_guest_file_write",
+            json!({"vmid": 200, "path": "/srv/etc/motd", "content": "x", "follow": follow}),
+        );
+        assert_eq!(code(&refused), "invalid_argument", "{refused}");
+    }
+    let left = fs::read_dir(world.node.path("/srv/app")).unwrap().count();
+    assert_eq!(left, 3);
+    // A system file needs its flag.
     let refused = server
         .refused("pve_guest_file_write", json!({"vmid": 200, "path": "/etc/motd", "content": "x"}));
     assert_eq!(code(&refused), "flag_disabled");

@@ -11,6 +11,10 @@ use crate::{
 
 /// Leave to do one deed. Only the gate makes one.
 ///
+/// Of a command it gives out exactly what was judged. Files and services take
+/// several steps: for those it gives out commands in that one guest, and which
+/// they are is up to the tool.
+///
 /// ```compile_fail
 /// use proxmox_mcp::safety::{Deed, Leave, Trail};
 ///
