@@ -103,6 +103,14 @@ impl Client {
         self.read(path, params, false).await
     }
 
+    /// As [`Client::answer`], never from an answer that was kept.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub async fn answer_fresh(&self, path: &ApiPath, params: &Params) -> Result<Answer> {
+        self.read(path, params, true).await
+    }
+
     async fn read(&self, path: &ApiPath, params: &Params, fresh: bool) -> Result<Answer> {
         let key = (path.clone(), params.clone());
         if !fresh && let Some(kept) = self.inner.cache.fresh(&key) {

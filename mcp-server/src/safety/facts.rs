@@ -22,11 +22,25 @@ pub trait State: Send + Sync {
         path: &ApiPath,
         params: &Params,
     ) -> impl Future<Output = Result<Arc<Value>>> + Send;
+
+    /// What stands as `changes` beside the data of a read: a diff, or null.
+    fn changes(&self, path: &ApiPath) -> impl Future<Output = Result<Arc<Value>>> + Send {
+        let path = path.clone();
+        async move { Err(Error::new(Code::Unreachable, format!("changes of {path} were not asked"))) }
+    }
+}
+
+fn diff(answer: &crate::pve::Answer) -> Arc<Value> {
+    Arc::new(answer.changes.as_deref().map_or(Value::Null, Value::from))
 }
 
 impl State for Client {
     async fn get(&self, path: &ApiPath, params: &Params) -> Result<Arc<Value>> {
         Client::get(self, path, params).await
+    }
+
+    async fn changes(&self, path: &ApiPath) -> Result<Arc<Value>> {
+        Ok(diff(&self.answer(path, &Params::new()).await?))
     }
 }
 
@@ -37,6 +51,10 @@ pub struct Fresh<'a>(pub &'a Client);
 impl State for Fresh<'_> {
     async fn get(&self, path: &ApiPath, params: &Params) -> Result<Arc<Value>> {
         self.0.get_fresh(path, params).await
+    }
+
+    async fn changes(&self, path: &ApiPath) -> Result<Arc<Value>> {
+        Ok(diff(&self.0.answer_fresh(path, &Params::new()).await?))
     }
 }
 
@@ -50,8 +68,11 @@ impl State for Nobody {
     }
 }
 
-/// A question: a path and the text of its parameters.
+/// A question: a path and the text of its parameters, or [`CHANGES`].
 type Question = (ApiPath, String);
+
+/// Asks for what stands beside the data; no encoded parameters look like it.
+const CHANGES: &str = " changes";
 
 /// Answers, and the questions that are still open.
 #[derive(Debug, Default)]
@@ -88,7 +109,10 @@ impl Facts {
                 break;
             }
             let asked = open.into_iter().map(|(question, params)| async move {
-                let answer = state.get(&question.0, &params).await;
+                let answer = match question.1.as_str() {
+                    CHANGES => state.changes(&question.0).await,
+                    _ => state.get(&question.0, &params).await,
+                };
                 (question, answer)
             });
             let answers = futures::future::join_all(asked).await;
@@ -107,8 +131,19 @@ impl Facts {
     /// # Errors
     /// What the node answered, or `unreachable` while nobody was asked.
     pub fn ask(&self, segments: &[&str], params: Params) -> Result<&Value> {
-        let path = ApiPath::of(segments)?;
-        let question = (path, params.encoded());
+        let question = (ApiPath::of(segments)?, params.encoded());
+        self.answered(question, params)
+    }
+
+    /// The diff that a read shows beside its data, as text; null where nothing is staged.
+    ///
+    /// # Errors
+    /// As [`Facts::ask`].
+    pub fn changes(&self, segments: &[&str]) -> Result<&Value> {
+        self.answered((ApiPath::of(segments)?, CHANGES.to_owned()), Params::new())
+    }
+
+    fn answered(&self, question: Question, params: Params) -> Result<&Value> {
         match self.answers.get(&question) {
             Some(Ok(value)) => Ok(value),
             Some(Err(error)) => Err(error.clone()),
@@ -209,5 +244,9 @@ impl Table {
 impl State for Table {
     async fn get(&self, path: &ApiPath, params: &Params) -> Result<Arc<Value>> {
         self.answer(path, params)
+    }
+
+    async fn changes(&self, path: &ApiPath) -> Result<Arc<Value>> {
+        self.answer(path, &Params::new().with("changes", ""))
     }
 }

@@ -32,10 +32,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{
-    Class, Facts, Operation, State,
+    Class, Facts, Method, Operation, State,
     approval::{Approvals, Outside},
-    audit::{Audit, Entry, Step},
+    audit::{Audit, Entry, Query, Step, search},
     binding::needs_approval,
+    impact,
     redact::Redactor,
     shown::quoted,
     subject::{Judged, Seal, Shown, Subject},
@@ -203,8 +204,9 @@ impl Gate {
         caller: &Caller<'_>,
         state: &impl State,
     ) -> Result<Outcome<S>> {
-        let judged = self.judge(&subject, state).await;
+        let mut judged = self.judge(&subject, state).await;
         let shown = subject.shown(&judged, &self.redactor);
+        judged.impact.extend(self.who_staged(&judged, &shown));
         let mut trail = trail(&shown, &judged, caller);
         let decided =
             self.decide(subject, &View { judged: &judged, shown: &shown, caller }, &mut trail);
@@ -212,6 +214,40 @@ impl Gate {
             self.record_refusal(&trail, error);
         }
         decided
+    }
+
+    /// Which of the changes that a call applies were made through this server: Proxmox keeps no
+    /// record of who did.
+    fn who_staged(&self, judged: &Judged, shown: &Shown) -> Option<String> {
+        if judged.impact.is_empty() {
+            return None;
+        }
+        let method = Method::parse(shown.method)?;
+        let template = judged.judgement.class.template.unwrap_or_default();
+        let place = impact::place(method, template, &shown.path)?;
+        let query = Query { text: Some(shown.path.clone()), limit: 200, ..Query::default() };
+        let records = search(self.audit.path()?, &query).unwrap_or_default();
+        let made: Vec<String> = records
+            .iter()
+            .filter(|r| r.entry.outcome == Step::Sent)
+            // Nothing older than the last time that they were applied or taken back.
+            .take_while(|r| {
+                r.entry.path.as_deref() != Some(&shown.path)
+                    || r.entry.method.as_deref() == Some("POST")
+            })
+            .filter(|r| {
+                r.entry.path.as_deref().is_some_and(|p| p == shown.path || p.starts_with(&place))
+            })
+            .map(|r| format!("{} at {}", r.seq, r.time))
+            .collect();
+        Some(match made.as_slice() {
+            [] => "none of it was staged through this server; Proxmox does not record by whom"
+                .to_owned(),
+            made => format!(
+                "staged through this server by audit record {}; anything else by others",
+                made.join(", ")
+            ),
+        })
     }
 
     async fn judge(&self, subject: &impl Subject, state: &impl State) -> Judged {

@@ -1,7 +1,11 @@
 //! What hangs on the object of a change, and how to undo it, in plain words.
 
+mod staged;
+mod uses;
+
 use serde_json::Value;
 
+pub use self::staged::place;
 use super::{
     Facts, Method, Operation, State,
     api::API,
@@ -24,9 +28,9 @@ pub fn lines(call: &Call<'_>) -> Vec<String> {
         of_node(call, &mut out);
     } else if template == "/storage/{storage}" {
         of_storage(call, &mut out);
-    } else if template == "/nodes/{node}/network" {
-        out.push("applies, or takes back, every change that is staged for the node's network: pve_list_interfaces shows them".to_owned());
     }
+    staged::lines(call, &mut out);
+    uses::lines(call, &mut out);
     out
 }
 
