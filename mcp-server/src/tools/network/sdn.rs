@@ -338,7 +338,6 @@ pub struct ZoneSet {
     r#type: Option<ZoneType>,
     bridge: Option<String>,
     tag: Option<u32>,
-    /// Addresses of the other nodes, for VXLAN.
     peers: Option<Vec<String>>,
     controller: Option<String>,
     #[schemars(range(min = 1, max = 16_777_215))]
@@ -346,7 +345,6 @@ pub struct ZoneSet {
     mtu: Option<u32>,
     nodes: Option<Vec<String>>,
     ipam: Option<String>,
-    /// Further options by the API's names.
     set: Option<Map<String, Value>>,
     delete: Option<Vec<String>>,
     digest: Option<String>,
@@ -508,7 +506,7 @@ pub async fn vnet_delete(ctx: Ctx<'_>, args: VnetDelete) -> Result<Answer> {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct SubnetSet {
     vnet: String,
-    /// The network, as 192.0.2.0/24.
+    /// As 192.0.2.0/24.
     subnet: String,
     gateway: Option<String>,
     snat: Option<bool>,
@@ -589,7 +587,7 @@ pub async fn subnet_set(ctx: Ctx<'_>, args: SubnetSet) -> Result<Answer> {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct SubnetDelete {
     vnet: String,
-    /// The network, as 192.0.2.0/24.
+    /// As 192.0.2.0/24.
     subnet: String,
     #[serde(flatten)]
     asked: Asked,

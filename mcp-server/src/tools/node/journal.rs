@@ -15,12 +15,11 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Journal {
     node: Option<NodeName>,
-    /// RFC 3339, or seconds since 1970.
+    /// RFC 3339 or epoch seconds.
     since: Option<String>,
     until: Option<String>,
-    /// Lines of this program or unit, as `corosync`.
+    /// As `corosync`.
     unit: Option<String>,
-    /// Only lines with this text.
     contains: Option<String>,
     #[schemars(range(min = 1, max = 5_000))]
     limit: Option<usize>,
