@@ -248,7 +248,10 @@ pub fn registered(config: &Config) -> impl Iterator<Item = &'static Tool> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use serde_json::json;
+
     use super::*;
+    use crate::{Code, pve::NodeName};
 
     /// Every schema inside a schema.
     fn walk<'a>(schema: &'a Value, visit: &mut impl FnMut(&'a Map<String, Value>)) {
@@ -314,14 +317,6 @@ mod tests {
             }
         }
     }
-}
-
-#[cfg(test)]
-mod node_tests {
-    use serde_json::json;
-
-    use super::parse;
-    use crate::{Code, pve::NodeName};
 
     #[derive(Debug, serde::Deserialize)]
     struct Args {
