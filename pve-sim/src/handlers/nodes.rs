@@ -1,10 +1,9 @@
 //! Nodes: list, status, series, services, packages, network, time, hardware.
 
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::Route;
-use crate::api::call::{Answer, Call, Reply, done};
+use crate::api::call::{Answer, Call, done};
 use crate::api::failure::Failure;
 use crate::state::config::digest;
 use crate::state::node::Node;
@@ -38,8 +37,6 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "/nodes/{node}/disks/smart", smart),
     ("GET", "/nodes/{node}/hardware/pci", |c| Ok(json!(node(c).pci).into())),
     ("GET", "/nodes/{node}/hardware/usb", |c| Ok(json!(node(c).usb).into())),
-    ("GET", "/nodes/{node}/journal", journal),
-    ("GET", "/nodes/{node}/syslog", syslog),
     ("GET", "/nodes/{node}/netstat", netstat),
     ("GET", "/nodes/{node}/aplinfo", |c| {
         Ok(c.state.documents.get("aplinfo").cloned().unwrap_or(json!([])).into())
@@ -48,7 +45,7 @@ pub(crate) const ROUTES: &[Route] = &[
 ];
 
 /// The node of the call; the proxy made sure that it is there.
-fn node<'a>(c: &'a Call<'_>) -> &'a Node {
+pub(super) fn node<'a>(c: &'a Call<'_>) -> &'a Node {
     static NONE: std::sync::LazyLock<Node> = std::sync::LazyLock::new(Node::default);
     c.state.nodes.get(&c.node()).unwrap_or(&NONE)
 }
@@ -260,60 +257,6 @@ fn smart(c: &mut Call<'_>) -> Answer {
     let disk = disk.ok_or_else(|| Failure::died("not a valid block device"))?;
     let health = disk.get("health").cloned().unwrap_or_default();
     Ok(json!({"health": health, "type": "ata", "attributes": []}).into())
-}
-
-/// `Nov 30 00:22:20`.
-fn stamp(seconds: i64) -> String {
-    let at = Timestamp::from_second(seconds).unwrap_or_default();
-    at.strftime("%b %d %H:%M:%S").to_string()
-}
-
-fn journal_lines(c: &Call<'_>) -> Vec<(i64, String)> {
-    let n = node(c);
-    n.journal
-        .iter()
-        .map(|(t, program, text)| (*t, format!("{} {} {program}: {text}", stamp(*t), n.name)))
-        .collect()
-}
-
-fn journal(c: &mut Call<'_>) -> Answer {
-    let (since, until) = (c.int("since"), c.int("until"));
-    let mut lines = journal_lines(c);
-    lines.retain(|(t, _)| since.is_none_or(|s| *t >= s) && until.is_none_or(|u| *t <= u));
-    if let Some(last) = c.int("lastentries").and_then(|n| usize::try_from(n).ok()) {
-        lines = lines.split_off(lines.len().saturating_sub(last));
-    }
-    let cursor = |t: i64| {
-        format!(
-            "s=65f96f15d318411fadd7882a5aeca5c4;i=870;b=c74fa7ff78634786a97671c2823e7c2c;t={t:x}"
-        )
-    };
-    let first = cursor(lines.first().map_or(0, |(t, _)| *t));
-    let last = cursor(lines.last().map_or(0, |(t, _)| *t));
-    let mut all = vec![json!(first)];
-    all.extend(lines.into_iter().map(|(_, l)| json!(l)));
-    all.push(json!(last));
-    Ok(Reply { always_gzip: true, ..Reply::from(Value::Array(all)) }.with("success", 1))
-}
-
-fn syslog(c: &mut Call<'_>) -> Answer {
-    let service = c.text("service");
-    let lines: Vec<String> = journal_lines(c)
-        .into_iter()
-        .map(|(_, l)| l)
-        .filter(|l| service.as_deref().is_none_or(|s| l.contains(s)))
-        .collect();
-    let total = lines.len();
-    let start = usize::try_from(c.int("start").unwrap_or(0)).unwrap_or(0);
-    let limit = usize::try_from(c.int("limit").unwrap_or(50)).unwrap_or(50);
-    let rows: Vec<Value> = lines
-        .into_iter()
-        .enumerate()
-        .skip(start)
-        .take(limit)
-        .map(|(n, t)| json!({"n": n + 1, "t": t}))
-        .collect();
-    Ok(Reply::from(Value::Array(rows)).with("total", total))
 }
 
 fn netstat(c: &mut Call<'_>) -> Answer {
