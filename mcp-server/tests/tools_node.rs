@@ -36,6 +36,10 @@ async fn what_nodes_say_of_themselves() {
     assert_eq!(cell(&disks, "disk", "/dev/nvme0n1", "life_left_percent"), 9.0);
     let smart = e.ok("pve_list_disks", json!({"node": "pve3", "disk": "/dev/sda"})).await;
     assert_eq!(smart["health"], "PASSED");
+    assert_eq!(smart["attributes"][0]["name"], "Reallocated_Sector_Ct", "{smart}");
+    let nvme = e.ok("pve_list_disks", json!({"node": "pve1", "disk": "/dev/nvme0n1"})).await;
+    assert_eq!((&nvme["type"], &nvme["attributes"]), (&json!("text"), &json!([])));
+    assert!(nvme["text"].as_str().unwrap().contains("Percentage Used:"), "{nvme}");
     let hardware = e.ok("pve_list_hardware", json!({"node": "pve1"})).await;
     assert_eq!(cell(&hardware["pci"], "id", "0000:17:00.0", "iommu_group"), 41);
     assert_eq!(cell(&hardware["usb"], "id", "0557:2419", "manufacturer"), "ATEN");

@@ -256,7 +256,31 @@ fn smart(c: &mut Call<'_>) -> Answer {
     let disk = node(c).disks.iter().find(|d| d.get("devpath").is_some_and(|p| *p == path));
     let disk = disk.ok_or_else(|| Failure::died("not a valid block device"))?;
     let health = disk.get("health").cloned().unwrap_or_default();
-    Ok(json!({"health": health, "type": "ata", "attributes": []}).into())
+    let life = disk.get("wearout").and_then(Value::as_f64);
+    if path.starts_with("/dev/nvme") {
+        let used = life.map_or_else(|| "0".to_owned(), |life| format!("{:.0}", 100.0 - life));
+        let text = format!(
+            "\nSMART/Health Information (NVMe Log 0x02)\nCritical Warning:                   0x00\n\
+             Temperature:                        38 Celsius\n\
+             Available Spare:                    100%\n\
+             Available Spare Threshold:          10%\n\
+             Percentage Used:                    {used}%\n\
+             Media and Data Integrity Errors:    0\n"
+        );
+        return Ok(json!({"health": health, "type": "text", "text": text}).into());
+    }
+    let attribute = |id: &str, name: &str, value: f64, threshold: u8, raw: &str| {
+        json!({"id": id, "name": name, "value": value, "normalized": value, "worst": value,
+            "threshold": threshold, "flags": "-O--CK", "fail": "-", "raw": raw})
+    };
+    let mut attributes = vec![
+        attribute("  5", "Reallocated_Sector_Ct", 100.0, 10, "0"),
+        attribute("197", "Current_Pending_Sector", 100.0, 0, "0"),
+    ];
+    if let Some(life) = life {
+        attributes.insert(1, attribute("177", "Wear_Leveling_Count", life, 0, "41"));
+    }
+    Ok(json!({"health": health, "type": "ata", "attributes": attributes}).into())
 }
 
 fn netstat(c: &mut Call<'_>) -> Answer {

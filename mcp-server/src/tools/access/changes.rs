@@ -172,7 +172,7 @@ pub async fn user_set(ctx: Ctx<'_>, args: UserSet) -> Result<Answer> {
     };
     let answer = told(done, before, after, what).await.with("did", did.as_str());
     Ok(if made {
-        answer.with("note", "a person sets its password: this server takes none. It may do nothing until pve_acl_set or a group gives it a role")
+        answer.with("note", "its password is set by a person, this server takes none. It may do nothing until pve_acl_set or a group gives it a role")
     } else {
         answer
     })
