@@ -552,3 +552,30 @@ fn every_question_goes_out_once() {
     let asked = place.estate.asked.load(Ordering::Relaxed);
     assert!(asked <= 9, "{asked} questions for one change");
 }
+
+/// Prints what the gate costs where no state is asked; `scripts/bench` runs it. Not optimised, so
+/// an upper bound for what is shipped.
+#[test]
+#[ignore = "a measurement"]
+fn what_the_gate_costs() {
+    const CALLS: u32 = 20_000;
+    let place = Place::new(Approval::Auto);
+    let gate = place.gate();
+    let read = |call: &str, params: Value| {
+        let began = std::time::Instant::now();
+        for _ in 0..CALLS {
+            let outcome = place.try_with(&gate, call, params.clone(), &Caller::default()).unwrap();
+            assert!(matches!(outcome, Outcome::Read(_)));
+        }
+        began.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS)
+    };
+    for (call, params) in [
+        ("GET /cluster/resources", json!({"type": "vm"})),
+        ("GET /nodes/pve1/qemu/100/config", json!({})),
+        ("GET /nodes/pve1/tasks", json!({"limit": 50, "source": "all", "errors": 1})),
+    ] {
+        let cost = read(call, params);
+        println!("gate: {call}: {cost:.1} µs");
+    }
+    assert_eq!(place.estate.asked.load(Ordering::Relaxed), 0, "no state is asked");
+}
