@@ -199,7 +199,11 @@ async fn a_user_with_a_role_on_a_pool_and_all_undone() {
         (&json!("created"), &json!(["schicht"])),
         "{user}"
     );
-    assert!(user["note"].as_str().unwrap().contains("password"));
+    let note = user["note"].as_str().unwrap();
+    assert!(
+        note.contains("password") && !note.contains("***"),
+        "nothing of it is a secret: {note}"
+    );
     e.sent();
     let changed = e.change("pve_user_set", json!({"userid": "kara@pve", "enable": false})).await;
     assert_eq!(

@@ -52,6 +52,16 @@ async fn interfaces_with_what_is_pending_and_the_way_in() {
     assert_eq!(sent[0][2]["gateway"], "10.20.0.254");
     let pending = e.ok("pve_list_interfaces", json!({"node": "pve1"})).await;
     assert!(pending["may_cut"].to_string().contains("loses the gateway 10.20.0.1"), "{pending}");
+    let row = |pending: &Value, iface: &str| {
+        let rows = pending["pending"].as_array().unwrap();
+        rows.iter().find(|row| row["iface"] == iface).cloned().unwrap_or_default()
+    };
+    let own = row(&pending, "vmbr0");
+    assert_eq!(own["way_in"], true, "{pending}");
+    for (member, line) in [("removed", "gateway 10.20.0.1"), ("added", "gateway 10.20.0.254")] {
+        assert!(own[member].to_string().contains(line), "{member}: {pending}");
+    }
+    assert_eq!(row(&pending, "?"), Value::Null, "every line has its interface: {pending}");
     // A dry run of applying shows it too, and sends nothing.
     let dry = e.ok("pve_network_apply", json!({"node": "pve1", "dry_run": true})).await;
     assert_eq!(dry["status"], "dry_run");

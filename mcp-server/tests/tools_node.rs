@@ -36,6 +36,10 @@ async fn what_nodes_say_of_themselves() {
     assert_eq!(cell(&disks, "disk", "/dev/nvme0n1", "life_left_percent"), 9.0);
     let smart = e.ok("pve_list_disks", json!({"node": "pve3", "disk": "/dev/sda"})).await;
     assert_eq!(smart["health"], "PASSED");
+    assert_eq!(smart["attributes"][0]["name"], "Reallocated_Sector_Ct", "{smart}");
+    let nvme = e.ok("pve_list_disks", json!({"node": "pve1", "disk": "/dev/nvme0n1"})).await;
+    assert_eq!((&nvme["type"], &nvme["attributes"]), (&json!("text"), &json!([])));
+    assert!(nvme["text"].as_str().unwrap().contains("Percentage Used:"), "{nvme}");
     let hardware = e.ok("pve_list_hardware", json!({"node": "pve1"})).await;
     assert_eq!(cell(&hardware["pci"], "id", "0000:17:00.0", "iommu_group"), 41);
     assert_eq!(cell(&hardware["usb"], "id", "0557:2419", "manufacturer"), "ATEN");
@@ -65,21 +69,89 @@ async fn a_node_that_does_not_answer_is_missing_and_no_error() {
 }
 
 #[tokio::test]
+async fn a_full_host_name_is_answered_with_a_node_that_there_is() {
+    let e = Estate::new().await;
+    for (given, hint) in [
+        ("pve1.example.com", "did you mean pve1?"),
+        ("PVE2.lan.", "did you mean pve2?"),
+        ("pve9.example.com", "nodes: pve1, pve2, pve3"),
+        ("192.0.2.10", "nodes: pve1, pve2, pve3"),
+        ("pve1/../x.y", "nodes: pve1, pve2, pve3"),
+    ] {
+        for tool in ["pve_list_services", "pve_node_status", "pve_node_power"] {
+            let arguments = json!({"node": given, "command": "reboot"});
+            let arguments =
+                if tool == "pve_node_power" { arguments } else { json!({"node": given}) };
+            let (code, error) = e.refused(tool, arguments).await;
+            assert_eq!(code, "invalid_argument", "{tool} {given}: {error}");
+            assert!(error.contains(&format!("\"hint\":\"{hint}")), "{tool} {given}: {error}");
+        }
+    }
+    // Where the cluster cannot be asked, the form alone is told of.
+    let e = Estate::new().await;
+    e.sim.inject(Fault::new(Effect::unauthorized()).path("/nodes").always());
+    let (_, error) = e.refused("pve_list_services", json!({"node": "pve9.example.com"})).await;
+    assert!(error.contains("did you mean pve9?"), "{error}");
+}
+
+#[tokio::test]
 async fn the_journal_by_unit_text_and_time() {
     let e = Estate::new().await;
     let all = e.ok("pve_node_journal", json!({"node": "pve1"})).await;
-    assert_eq!((&all["found"], &all["shown"]), (&json!(7), &json!(7)), "{all}");
+    assert_eq!((&all["found"], &all["shown"]), (&json!(8), &json!(8)), "{all}");
     assert!(all["untrusted"].as_array().unwrap().contains(&json!("lines")));
-    let corosync = e.ok("pve_node_journal", json!({"node": "pve1", "unit": "corosync"})).await;
-    assert_eq!(corosync["found"], 2);
-    let down = e.ok("pve_node_journal", json!({"node": "pve1", "contains": "IS DOWN"})).await;
-    assert_eq!(down["found"], 1);
-    let one = e.ok("pve_node_journal", json!({"node": "pve1", "limit": 1})).await;
-    assert!(one["lines"][0].as_str().unwrap().contains("update finished"), "the newest: {one}");
+    let times: Vec<i64> =
+        e.sim.with_state(|s| s.nodes["pve1"].journal.iter().map(|line| line.time).collect());
+    let asked = async |filters: Value| {
+        let mut arguments = filters;
+        arguments["node"] = json!("pve1");
+        e.ok("pve_node_journal", arguments).await
+    };
+    for (filters, found, last) in [
+        (json!({"unit": "corosync"}), 2, "is up"),
+        (json!({"unit": "corosync.service"}), 2, "is up"),
+        (json!({"unit": "kernel"}), 1, "frozen"),
+        (json!({"unit": "pve*"}), 0, ""),
+        (json!({"contains": "IS DOWN"}), 1, "is down"),
+        (json!({"unit": "corosync", "contains": "down"}), 1, "is down"),
+        (json!({"priority": 3}), 1, "frozen"),
+        (json!({"priority": 4}), 2, "frozen"),
+        (json!({"priority": 4, "unit": "pvestatd"}), 1, "6.214"),
+        (json!({"since": times[2].to_string()}), 6, "update finished"),
+        (json!({"until": times[1].to_string()}), 2, "6.214"),
+        (json!({"until": times[5].to_string(), "limit": 1}), 6, "jmueller"),
+        (json!({"since": times[2].to_string(), "until": times[3].to_string()}), 2, "is up"),
+        (json!({"since": times[0].to_string(), "unit": "pvestatd"}), 2, "update finished"),
+        (json!({"limit": 1}), 1, "update finished"),
+    ] {
+        e.sim.clear_requests();
+        let answer = asked(filters.clone()).await;
+        let lines = answer["lines"].as_array().unwrap();
+        let newest = lines.last().and_then(Value::as_str).unwrap_or_default();
+        assert!(newest.contains(last), "{filters}: {answer}");
+        if filters.get("limit").is_some() {
+            assert_eq!(lines.len(), 1, "{filters}: {answer}");
+        } else {
+            assert_eq!(answer["found"], found, "{filters}: {answer}");
+        }
+        for seen in e.sim.requests().iter().filter(|seen| seen.target.contains("/journal")) {
+            let both = seen.target.contains("lastentries")
+                && (seen.target.contains("since") || seen.target.contains("until"));
+            assert!(!both, "the newest lines and a range exclude each other: {}", seen.target);
+        }
+    }
+    // Nodes before these parameters: the program is looked for here, a priority cannot be.
+    let old = Estate::new().await;
+    let gone = Effect::Status(404, "Not Found".to_owned());
+    old.sim.inject(Fault::new(gone).path("/pve-docs").always());
+    let corosync = old.ok("pve_node_journal", json!({"node": "pve1", "unit": "corosync"})).await;
+    assert_eq!((&corosync["found"], &corosync["looked_at"]), (&json!(2), &json!(8)));
+    old.refused("pve_node_journal", json!({"node": "pve1", "priority": 3})).await;
     for arguments in [
         json!({"node": "pve1", "since": "yesterday"}),
         json!({"node": "pve1", "since": "200", "until": "100"}),
         json!({"node": "pve1", "limit": 0}),
+        json!({"node": "pve1", "priority": 8}),
     ] {
         assert_eq!(e.refused("pve_node_journal", arguments).await.0, "invalid_argument");
     }

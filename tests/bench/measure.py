@@ -26,6 +26,7 @@ import time
 
 PROTOCOL = "2025-11-25"
 WIDTH = 16
+LARGEST = 20
 
 
 class Server:
@@ -183,6 +184,20 @@ def answers(command, env, names):
     return rows
 
 
+def listings(command, env, settings):
+    """Bytes of our own `tools/list` under each of some settings, as rows, and the last list's tools."""
+    rows, tools = [], []
+    for name, variables in settings:
+        server = Server(command, env | variables)
+        server.open()
+        listed = server.request("tools/list", {})
+        server.close()
+        tools = sorted(((size(tool), tool["name"]) for tool in listed["tools"]), reverse=True)
+        median = statistics.median_low(each for each, _ in tools)
+        rows.append((f"tools/list, {name} ({len(tools)} tools)", size(listed), median))
+    return rows, tools
+
+
 def table(head, rows):
     print("| " + " | ".join(head) + " |")
     print("|" + "|".join(" --- " for _ in head) + "|")
@@ -254,6 +269,16 @@ def main():
               [[r["name"], f"{r['start_ms']:.1f}", f"{r['rss_start']:.1f}", f"{r['one']:.1f}",
                 f"{r['many']:.1f}", f"{r['rss_load']:.1f}", f"{r['text']:,}", f"{r['structured']:,}"]
                for r in rows])
+        lists, largest = listings(ours["command"], base | ours["env"], [
+            ("read-only, core alone", {"PROXMOX_TOOLSETS": "core"}),
+            ("read-only", {}),
+            ("write mode without exec", {"PROXMOX_MODE": "write"})])
+        table(["list", "bytes", "tokens", "tool in the middle, bytes"],
+              [[name, f"{whole:,}", f"{whole // 4:,}", f"{median:,}"]
+               for name, whole, median in lists])
+        print(f"The {LARGEST} largest tools:\n")
+        table(["tool", "bytes", "tokens"],
+              [[name, f"{each:,}", f"{each // 4:,}"] for each, name in largest[:LARGEST]])
         sizes = [[f"tools/list of {r['name']} ({r['tools']} tools)", f"{r['tools_bytes']:,}",
                   f"{r['tools_bytes'] // 4:,}", "", ""] for r in rows]
         common = [("pve_list_vms", {}), ("pve_overview", {}), ("pve_needs_attention", {}),

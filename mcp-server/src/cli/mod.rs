@@ -4,13 +4,16 @@ mod approve;
 mod audit;
 mod call;
 mod check;
+mod completions;
 mod config;
 mod demo;
 mod fingerprint;
 mod init;
 mod log;
+mod man;
 pub mod out;
 mod pveum;
+mod reference;
 mod serve;
 mod setup;
 mod show;
@@ -30,11 +33,14 @@ use crate::{Error, Result, config as configuration, safety::Flag};
 use out::{Exit, Out, Ran};
 use views::{VIEWS, View};
 
+/// The program's name.
+const NAME: &str = "proxmox-mcp";
+
 /// Lets an AI assistant operate Proxmox VE, safely. Without a command it serves MCP on standard
 /// input and output.
 #[derive(Debug, Parser)]
 #[command(
-    name = "proxmox-mcp",
+    name = NAME,
     version,
     max_term_width = 100,
     after_help = "Examples:
@@ -144,6 +150,10 @@ enum Command {
     Approve(approve::Approve),
     /// The audit log: tail, search, verify
     Audit(audit::Audit),
+    /// Print what a shell needs to complete this command line
+    Completions(completions::Completions),
+    /// Print a page of the manual, or write them all
+    Man(man::Man),
 }
 
 /// Runs the program.
@@ -195,6 +205,8 @@ impl Cli {
             Some(Command::Call(c)) => c.run(global),
             Some(Command::Approve(c)) => c.run(global),
             Some(Command::Audit(c)) => c.run(global),
+            Some(Command::Completions(c)) => c.run(global),
+            Some(Command::Man(c)) => c.run(global),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{
     Global,
     out::{Exit, Ran},
-    setup, show,
+    reference, setup, show,
 };
 use crate::{
     config::Config,
@@ -23,9 +23,9 @@ const BYTES_PER_TOKEN: usize = 4;
 #[command(after_help = "Examples:
   proxmox-mcp tools
   proxmox-mcp tools --group guests --json
-  proxmox-mcp tools --markdown > tools.md")]
+  proxmox-mcp tools --markdown > docs/tools.md")]
 pub struct Tools {
-    /// Print a Markdown table
+    /// Print the reference of every tool there is, registered or not, as Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
     /// Only this group
@@ -39,18 +39,20 @@ impl Tools {
     /// # Errors
     /// `config`.
     pub fn run(&self, global: &Global) -> Ran {
+        let out = global.out();
+        if self.markdown {
+            out.text(&reference::markdown(self.group.as_deref()))?;
+            return Ok(Exit::Well);
+        }
         let config = setup::load(global.variables()?)?.config;
         let tools: Vec<&Tool> = registered(&config)
             .filter(|t| self.group.as_ref().is_none_or(|g| g == t.group.as_str()))
             .collect();
         let sizes: Vec<usize> = tools.iter().map(|t| tokens(t, &config)).collect();
-        let out = global.out();
         if out.json {
             let list: Vec<Value> = tools.iter().map(|t| describe(t, &config)).collect();
             let total: usize = sizes.iter().sum();
             out.value(&json!({"tools": list, "total": tools.len(), "tokens": total}))?;
-        } else if self.markdown {
-            out.text(&markdown(&tools, &config))?;
         } else {
             let rows = tools.iter().zip(&sizes);
             let page = Page::new(Some(tools.len()), None);
@@ -101,18 +103,4 @@ fn describe(tool: &Tool, config: &Config) -> Value {
         map.insert("tokens".to_owned(), tokens(tool, config).into());
     }
     value
-}
-
-fn markdown(tools: &[&Tool], config: &Config) -> String {
-    let mut text = String::from("| tool | group | class | what it is for |\n|---|---|---|---|\n");
-    for tool in tools {
-        text.push_str(&format!(
-            "| `{}` | {} | {} | {} |\n",
-            tool.name,
-            tool.group.as_str(),
-            class(tool, config),
-            tool.description.replace('|', "\\|")
-        ));
-    }
-    text
 }

@@ -86,6 +86,41 @@ pub static VIEWS: &[View] = &[
         example: "proxmox-mcp task UPID:pve1:000A1B2C:0123ABCD:67A0C3F2:vzdump:100:root@pam: --wait",
         positional: Some("upid"),
     },
+    View {
+        name: "snapshots",
+        tool: "pve_list_snapshots",
+        about: "A guest's snapshots as a tree, with age",
+        example: "proxmox-mcp snapshots 100",
+        positional: Some("vmid"),
+    },
+    View {
+        name: "firewall",
+        tool: "pve_firewall_rules",
+        about: "Firewall rules: the cluster's, or a node's, guest's, group's or vnet's",
+        example: "proxmox-mcp firewall --vmid 100",
+        positional: None,
+    },
+    View {
+        name: "services",
+        tool: "pve_list_services",
+        about: "Services of the nodes, those that are not as they should be first",
+        example: "proxmox-mcp services --node pve1",
+        positional: None,
+    },
+    View {
+        name: "updates",
+        tool: "pve_list_updates",
+        about: "Packages that can be updated, security and kernels first",
+        example: "proxmox-mcp updates --json | jq '.total'",
+        positional: None,
+    },
+    View {
+        name: "permissions",
+        tool: "pve_permissions",
+        about: "What a user or token may do, and why not more",
+        example: "proxmox-mcp permissions --userid anna@pve --path /vms/100",
+        positional: None,
+    },
 ];
 
 impl View {

@@ -19,7 +19,7 @@ use crate::{
     app::App,
     config::{Approval, Config},
     render::Answer,
-    tools::{self, Tool},
+    tools::{self, Tool, schema},
 };
 
 /// How long a client may keep the list of tools, in milliseconds: it changes
@@ -76,12 +76,13 @@ fn failure(error: &Error) -> CallToolResult {
 #[must_use]
 pub fn listed(tool: &Tool, config: &Config) -> McpTool {
     let read_only = tool.is_read_only(config);
-    let mut hints = ToolAnnotations::new().read_only(read_only).open_world(false);
+    // Names, notes and logs that others wrote come back: `openWorld` stays at its default.
+    let mut hints = ToolAnnotations::new().read_only(read_only);
     hints = hints.destructive(!read_only && tool.hints.destructive);
     if tool.hints.idempotent && !read_only {
         hints = hints.idempotent(true);
     }
-    let mut schema = tool.schema().clone();
+    let mut schema = schema::listed(tool.schema());
     if config.approval != Approval::Code
         && let Some(Value::Object(properties)) = schema.get_mut("properties")
     {

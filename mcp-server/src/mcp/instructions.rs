@@ -7,7 +7,8 @@ use crate::config::{Approval, Config, Mode};
 pub fn text(config: &Config) -> String {
     let mut text = String::from(
         "Operates a Proxmox VE cluster. Start with pve_overview, pve_needs_attention or \
-         pve_list_vms; a guest is named by its vmid and its node is found out. ",
+         pve_list_vms; a guest is named by its vmid and its node is found out. A firewall tool \
+         without `node`, `vmid`, `group` or `vnet` means the cluster's. ",
     );
     match config.mode {
         Mode::ReadOnly => text.push_str(
@@ -31,7 +32,11 @@ pub fn text(config: &Config) -> String {
                 }
                 Approval::Confirm => "",
             });
-            text.push_str("After `outcome_unknown`, look before you try again. ");
+            text.push_str(
+                "After `outcome_unknown`, look before you try again. `delete` names options to unset, \
+                 `digest` is the one that the reading tool showed, a new guest without `vmid` gets the \
+                 next free one. ",
+            );
         }
     }
     text.push_str(

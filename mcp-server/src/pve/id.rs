@@ -74,6 +74,10 @@ impl<'de> Deserialize<'de> for Vmid {
 pub struct NodeName(String);
 
 impl NodeName {
+    /// How a node is named, for hints.
+    pub(crate) const RULE: &str =
+        "a node is named by its short host name, not by its address or full name";
+
     /// Checks the form: letters, digits and inner dashes, at most 63.
     ///
     /// # Errors
@@ -87,7 +91,7 @@ impl NodeName {
         if ok {
             return Ok(Self(text.to_owned()));
         }
-        let rule = "a node is named by its short host name, not by its address or full name";
+        let rule = Self::RULE;
         let error = Error::argument(format!("{text:?} is not a node name"));
         Err(match Self::short(text) {
             Some(short) => error.hint(format!("did you mean {short}? {rule}")),

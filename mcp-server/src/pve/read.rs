@@ -8,7 +8,7 @@ use std::{
 use super::{
     ApiPath, Params,
     client::{Answer, Inner, parse},
-    error,
+    error, loose,
     schema::Schema,
     times,
     transport::{Failure, Reply, Request},
@@ -94,6 +94,7 @@ impl Inner {
             Err(error) => return Round::Final(error),
         };
         let mut failures = Failures::default();
+        let mut minority = None;
         for (at, host) in self.hosts.in_order() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -110,6 +111,12 @@ impl Inner {
                 }
             };
             if reply.status < 300 {
+                if says_no_quorum(path, &reply) {
+                    // What it shows of the others is old: another host may know better.
+                    self.hosts.failed(at);
+                    minority = minority.or_else(|| understand(host, &reply).ok());
+                    continue;
+                }
                 self.hosts.answered(at);
                 return understand(host, &reply).map_or_else(Round::Final, Round::Done);
             }
@@ -123,8 +130,25 @@ impl Inner {
             }
             failures.add(host.to_string(), error);
         }
-        failures.into_round()
+        match minority {
+            Some(value) => Round::Done(value),
+            None => failures.into_round(),
+        }
     }
+}
+
+/// Whether a host says of itself that it is without a majority of its cluster.
+fn says_no_quorum(path: &str, reply: &Reply) -> bool {
+    if path != "/cluster/status" {
+        return false;
+    }
+    let answer: serde_json::Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+    let rows = answer.get("data").map_or(&[][..], loose::rows);
+    rows.iter().any(|row| {
+        loose::str(row, "type") == Some("cluster")
+            && loose::some(row, "quorate").is_some()
+            && !loose::flag(row, "quorate")
+    })
 }
 
 /// The failures of one round, to be told as one.

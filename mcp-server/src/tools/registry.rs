@@ -10,6 +10,7 @@ use super::{Ctx, access, backup, core, exec, guests, network, node, storage};
 use crate::{
     Result,
     config::{Config, Mode},
+    pve::NodeName,
     render::Answer,
 };
 
@@ -185,7 +186,13 @@ macro_rules! tool {
             access: Access::$access,
             hints: hints(&[$(stringify!($hint)),*]),
             run: |ctx, arguments| {
-                Box::pin(async move { $function(ctx, parse::<$args>(arguments)?).await })
+                Box::pin(async move {
+                    let node = arguments.get("node").cloned();
+                    match parse::<$args>(arguments) {
+                        Ok(arguments) => $function(ctx, arguments).await,
+                        Err(error) => Err(of_the_cluster(ctx, node, error).await),
+                    }
+                })
             },
             make_schema: super::schema::of::<$args>,
             schema: std::sync::OnceLock::new(),
@@ -193,6 +200,26 @@ macro_rules! tool {
     };
 }
 pub(super) use tool;
+
+/// An error about how a node is named, with the names that there really are.
+pub(super) async fn of_the_cluster(
+    ctx: Ctx<'_>,
+    node: Option<Value>,
+    error: crate::Error,
+) -> crate::Error {
+    let about_node = error.details.get("argument").is_some_and(|name| name == "node");
+    let Some(given) = node.as_ref().and_then(Value::as_str).filter(|_| about_node) else {
+        return error;
+    };
+    // Where the cluster cannot be asked, the short name is the best guess.
+    let Ok(names) = ctx.node_names().await else { return error };
+    let short = given.split('.').next().unwrap_or(given);
+    let hint = match names.iter().find(|name| name.eq_ignore_ascii_case(short)) {
+        Some(name) => format!("did you mean {name}? {}", NodeName::RULE),
+        None => format!("nodes: {}; {}", names.join(", "), NodeName::RULE),
+    };
+    error.hint(hint)
+}
 
 /// Hints by name; a name that is none does not compile into anything and fails a test.
 pub(super) const fn hints(names: &[&str]) -> Hints {
@@ -248,7 +275,10 @@ pub fn registered(config: &Config) -> impl Iterator<Item = &'static Tool> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use serde_json::json;
+
     use super::*;
+    use crate::Code;
 
     /// Every schema inside a schema.
     fn walk<'a>(schema: &'a Value, visit: &mut impl FnMut(&'a Map<String, Value>)) {
@@ -314,14 +344,6 @@ mod tests {
             }
         }
     }
-}
-
-#[cfg(test)]
-mod node_tests {
-    use serde_json::json;
-
-    use super::parse;
-    use crate::{Code, pve::NodeName};
 
     #[derive(Debug, serde::Deserialize)]
     struct Args {

@@ -14,6 +14,11 @@ fn every_help_has_an_example() {
     for name in ["status", "attention", "guests", "nodes", "storage", "backups", "tasks", "task"] {
         assert!(all.iter().any(|c| c == name), "{name} in {all:?}");
     }
+    for name in
+        ["snapshots", "firewall", "services", "updates", "permissions", "completions", "man"]
+    {
+        assert!(all.iter().any(|c| c == name), "{name} in {all:?}");
+    }
     for name in &all {
         let help = place.run(&[name, "--help"]);
         assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{name}");
@@ -31,6 +36,12 @@ fn a_command_line_that_cannot_be_meant_ends_with_2() {
         (&["guests", "--type", "vm"], "qemu"),
         (&["tools", "--group", "gests"], "guests"),
         (&["task"], "UPID"),
+        (&["snapshots"], "VMID"),
+        (&["completions"], "SHELL"),
+        (&["completions", "csh"], "bash"),
+        (&["man", "gests"], "did you mean guests?"),
+        (&["man", "audit", "tial"], "did you mean tail?"),
+        (&["man", "guests", "--output", "."], "--output"),
         (&["tools", "--set", "PROXMOX_MOD=write"], "did you mean PROXMOX_MODE?"),
         (&["tools", "--set", "nothing"], "NAME=VALUE"),
         (&["call", "pve_list_vm"], "pve_list_vms"),

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod local;
+mod manual;
 mod place;
 mod remote;
 mod secrets;

@@ -20,6 +20,10 @@ fn views_are_text_in_a_pipe_and_json_when_asked() {
         ("storage", "local-lvm"),
         ("backups", "volid"),
         ("tasks", "upid"),
+        ("firewall", "rules of cluster"),
+        ("services", "pveproxy"),
+        ("updates", "package"),
+        ("permissions", "privileges"),
     ] {
         let run = place.run(&[view]);
         assert!(run.code == 0 && run.stderr.is_empty(), "{view}: {run:?}");
@@ -43,6 +47,35 @@ fn views_take_the_arguments_of_their_tool() {
     assert_eq!(called, running);
     let run = place.run(&["guests", "--limit", "0"]);
     assert!(run.code == 2 && run.stderr.contains("limit"), "{run:?}");
+}
+
+#[test]
+fn views_of_one_subject() {
+    let place = Place::connected();
+    let with_snapshots = sim().with_state(|state| {
+        let found = state.guests.iter().find(|(_, guest)| !guest.snapshots.is_empty());
+        *found.expect("a guest with snapshots").0
+    });
+    let (code, list) = place.json(&["snapshots", &with_snapshots.to_string()]);
+    assert_eq!(code, 0, "{list}");
+    assert!(list["rows"].as_array().is_some_and(|rows| !rows.is_empty()), "{list}");
+    let run = place.run(&["snapshots", "99999"]);
+    assert!(run.code == 1 && run.stderr.contains("not_found"), "{run:?}");
+
+    let (_, all) = place.json(&["services"]);
+    let (_, one) = place.json(&["services", "--node", "pve1"]);
+    assert!(column(&one, "node").iter().all(|node| node == "pve1"), "{one}");
+    assert!(one["shown"].as_u64() < all["shown"].as_u64(), "{one}");
+    let (_, updates) = place.json(&["updates", "--node", "pve1"]);
+    assert!(column(&updates, "node").iter().all(|node| node == "pve1"), "{updates}");
+
+    let (code, rules) = place.json(&["firewall", "--vmid", &with_snapshots.to_string()]);
+    assert_eq!(code, 0, "{rules}");
+    let run = place.run(&["firewall", "--vmid", &with_snapshots.to_string(), "--node", "pve1"]);
+    assert!(run.code == 2 && run.stderr.contains("only one of"), "{run:?}");
+
+    let (code, may) = place.json(&["permissions", "--userid", "ghost@pve"]);
+    assert!(code == 1 && may["error"]["code"] == "not_found", "{may}");
 }
 
 #[test]

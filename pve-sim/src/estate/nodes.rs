@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::build::{DAY, GIB, HOUR, map, services, uuid_of};
-use crate::state::node::Node;
+use crate::state::node::{JournalLine, Node};
 use crate::state::{State, access::User};
 
 struct Spec {
@@ -334,16 +334,24 @@ fn hardware(node: &mut Node) {
 
 fn journal(node: &mut Node, born: i64) {
     let lines = [
-        (9 * HOUR, "pvescheduler[1822]", "<root@pam> starting task vzdump"),
-        (8 * HOUR, "pvestatd[1744]", "status update time (6.214 seconds)"),
-        (5 * HOUR, "corosync[1602]", "[KNET  ] link: host: 3 link: 0 is down"),
-        (5 * HOUR - 4, "corosync[1602]", "[KNET  ] rx: host: 3 link: 0 is up"),
-        (2 * HOUR, "pvedaemon[1790]", "<root@pam> successful auth for user 'jmueller@pve'"),
-        (900, "systemd[1]", "Started Cleanup of Temporary Directories."),
-        (60, "pvestatd[1744]", "status update finished"),
+        (9 * HOUR, "pvescheduler[1822]", 6, "<root@pam> starting task vzdump"),
+        (8 * HOUR, "pvestatd[1744]", 4, "status update time (6.214 seconds)"),
+        (5 * HOUR, "corosync[1602]", 6, "[KNET  ] link: host: 3 link: 0 is down"),
+        (5 * HOUR - 4, "corosync[1602]", 6, "[KNET  ] rx: host: 3 link: 0 is up"),
+        (3 * HOUR, "kernel", 3, "ata3.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen"),
+        (2 * HOUR, "pvedaemon[1790]", 6, "<root@pam> successful auth for user 'jmueller@pve'"),
+        (900, "systemd[1]", 6, "Started Cleanup of Temporary Directories."),
+        (60, "pvestatd[1744]", 6, "status update finished"),
     ];
-    node.journal =
-        lines.into_iter().map(|(ago, p, t)| (born - ago, p.to_owned(), t.to_owned())).collect();
+    node.journal = lines
+        .into_iter()
+        .map(|(ago, program, priority, text)| JournalLine {
+            time: born - ago,
+            program: program.to_owned(),
+            priority,
+            text: text.to_owned(),
+        })
+        .collect();
 }
 
 fn access(state: &mut State) {

@@ -9,7 +9,7 @@ use crate::state::access::User;
 use crate::state::config::Config;
 use crate::state::firewall::Firewall;
 use crate::state::guest::{Agent, Guest, Kind, Load};
-use crate::state::node::Node;
+use crate::state::node::{JournalLine, Node};
 use crate::state::storage::Volume;
 use crate::state::task::Past;
 
@@ -124,8 +124,11 @@ fn node(born: i64) -> Node {
         "url": "https://www.proxmox.com/en/proxmox-virtual-environment/pricing"}),
     );
     node.journal = (0..12)
-        .map(|n| {
-            (born - HOUR + n * 60, "pvedaemon[282]".to_owned(), format!("starting server ({n})"))
+        .map(|n| JournalLine {
+            time: born - HOUR + n * 60,
+            program: "pvedaemon[282]".to_owned(),
+            priority: 6,
+            text: format!("starting server ({n})"),
         })
         .collect();
     node

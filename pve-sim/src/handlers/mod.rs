@@ -14,6 +14,7 @@ mod firewall_objects;
 mod guests;
 mod ha;
 mod index;
+mod journal;
 mod lifecycle;
 mod machine;
 mod migrate;
@@ -61,6 +62,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         migrate::ROUTES,
         network::ROUTES,
         nodes::ROUTES,
+        journal::ROUTES,
         options::ROUTES,
         pools::ROUTES,
         power::ROUTES,

@@ -229,13 +229,75 @@ fn diff(old: &Interfaces, new: &Interfaces) -> Option<String> {
             continue;
         }
         body.push_str(&format!("@@ -1,{} +1,{} @@\n", before.len() + 1, after.len() + 1));
-        for line in before.iter().filter(|l| !after.contains(l)) {
-            body.push_str(&format!("-{line}\n"));
-        }
-        for line in &after {
-            body.push_str(&format!("{}{line}\n", if before.contains(line) { ' ' } else { '+' }));
+        for (mark, line) in edits(&before, &after) {
+            body.push_str(&format!("{mark}{line}\n"));
         }
     }
     (!body.is_empty())
         .then(|| format!("--- /etc/network/interfaces\n+++ /etc/network/interfaces.new\n{body}"))
+}
+
+/// The fewest lines to take out (`-`) and put in (`+`), in place among those that stay.
+fn edits<'l>(before: &'l [String], after: &'l [String]) -> Vec<(char, &'l str)> {
+    match (before.split_first(), after.split_first()) {
+        (Some((old, before)), Some((new, after))) if old == new => {
+            let mut all = vec![(' ', old.as_str())];
+            all.extend(edits(before, after));
+            all
+        }
+        (Some((old, rest)), _)
+            if after.is_empty()
+                || kept(rest, after) >= kept(before, after.get(1..).unwrap_or(&[])) =>
+        {
+            let mut all = vec![('-', old.as_str())];
+            all.extend(edits(rest, after));
+            all
+        }
+        (_, Some((new, rest))) => {
+            let mut all = vec![('+', new.as_str())];
+            all.extend(edits(before, rest));
+            all
+        }
+        (_, None) => Vec::new(),
+    }
+}
+
+/// How many lines two texts have in common, in order.
+fn kept(before: &[String], after: &[String]) -> usize {
+    let mut row = vec![0; after.len() + 1];
+    for old in before {
+        let mut corner = 0;
+        for (at, new) in after.iter().enumerate() {
+            let above = row.get(at + 1).copied().unwrap_or(0);
+            let left = row.get(at).copied().unwrap_or(0);
+            let best = if old == new { corner + 1 } else { above.max(left) };
+            if let Some(cell) = row.get_mut(at + 1) {
+                *cell = best;
+            }
+            corner = above;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_line_is_told_where_it_stands() {
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        for (before, after, want) in [
+            ("iface\nold\ngw", "iface\nnew\ngw", " iface|-old|+new| gw"),
+            ("", "a\nb", "+a|+b"),
+            ("a\nb", "", "-a|-b"),
+            ("a\nb\nc", "a\nc\nd", " a|-b| c|+d"),
+            ("a", "a", " a"),
+        ] {
+            let (before, after) = (lines(before), lines(after));
+            let told: Vec<String> =
+                edits(&before, &after).into_iter().map(|(mark, l)| format!("{mark}{l}")).collect();
+            assert_eq!(told.join("|"), want);
+        }
+    }
 }

@@ -1,10 +1,9 @@
 //! Nodes: list, status, series, services, packages, network, time, hardware.
 
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::Route;
-use crate::api::call::{Answer, Call, Reply, done};
+use crate::api::call::{Answer, Call, done};
 use crate::api::failure::Failure;
 use crate::state::config::digest;
 use crate::state::node::Node;
@@ -38,8 +37,6 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "/nodes/{node}/disks/smart", smart),
     ("GET", "/nodes/{node}/hardware/pci", |c| Ok(json!(node(c).pci).into())),
     ("GET", "/nodes/{node}/hardware/usb", |c| Ok(json!(node(c).usb).into())),
-    ("GET", "/nodes/{node}/journal", journal),
-    ("GET", "/nodes/{node}/syslog", syslog),
     ("GET", "/nodes/{node}/netstat", netstat),
     ("GET", "/nodes/{node}/aplinfo", |c| {
         Ok(c.state.documents.get("aplinfo").cloned().unwrap_or(json!([])).into())
@@ -48,7 +45,7 @@ pub(crate) const ROUTES: &[Route] = &[
 ];
 
 /// The node of the call; the proxy made sure that it is there.
-fn node<'a>(c: &'a Call<'_>) -> &'a Node {
+pub(super) fn node<'a>(c: &'a Call<'_>) -> &'a Node {
     static NONE: std::sync::LazyLock<Node> = std::sync::LazyLock::new(Node::default);
     c.state.nodes.get(&c.node()).unwrap_or(&NONE)
 }
@@ -259,61 +256,31 @@ fn smart(c: &mut Call<'_>) -> Answer {
     let disk = node(c).disks.iter().find(|d| d.get("devpath").is_some_and(|p| *p == path));
     let disk = disk.ok_or_else(|| Failure::died("not a valid block device"))?;
     let health = disk.get("health").cloned().unwrap_or_default();
-    Ok(json!({"health": health, "type": "ata", "attributes": []}).into())
-}
-
-/// `Nov 30 00:22:20`.
-fn stamp(seconds: i64) -> String {
-    let at = Timestamp::from_second(seconds).unwrap_or_default();
-    at.strftime("%b %d %H:%M:%S").to_string()
-}
-
-fn journal_lines(c: &Call<'_>) -> Vec<(i64, String)> {
-    let n = node(c);
-    n.journal
-        .iter()
-        .map(|(t, program, text)| (*t, format!("{} {} {program}: {text}", stamp(*t), n.name)))
-        .collect()
-}
-
-fn journal(c: &mut Call<'_>) -> Answer {
-    let (since, until) = (c.int("since"), c.int("until"));
-    let mut lines = journal_lines(c);
-    lines.retain(|(t, _)| since.is_none_or(|s| *t >= s) && until.is_none_or(|u| *t <= u));
-    if let Some(last) = c.int("lastentries").and_then(|n| usize::try_from(n).ok()) {
-        lines = lines.split_off(lines.len().saturating_sub(last));
+    let life = disk.get("wearout").and_then(Value::as_f64);
+    if path.starts_with("/dev/nvme") {
+        let used = life.map_or_else(|| "0".to_owned(), |life| format!("{:.0}", 100.0 - life));
+        let text = format!(
+            "\nSMART/Health Information (NVMe Log 0x02)\nCritical Warning:                   0x00\n\
+             Temperature:                        38 Celsius\n\
+             Available Spare:                    100%\n\
+             Available Spare Threshold:          10%\n\
+             Percentage Used:                    {used}%\n\
+             Media and Data Integrity Errors:    0\n"
+        );
+        return Ok(json!({"health": health, "type": "text", "text": text}).into());
     }
-    let cursor = |t: i64| {
-        format!(
-            "s=65f96f15d318411fadd7882a5aeca5c4;i=870;b=c74fa7ff78634786a97671c2823e7c2c;t={t:x}"
-        )
+    let attribute = |id: &str, name: &str, value: f64, threshold: u8, raw: &str| {
+        json!({"id": id, "name": name, "value": value, "normalized": value, "worst": value,
+            "threshold": threshold, "flags": "-O--CK", "fail": "-", "raw": raw})
     };
-    let first = cursor(lines.first().map_or(0, |(t, _)| *t));
-    let last = cursor(lines.last().map_or(0, |(t, _)| *t));
-    let mut all = vec![json!(first)];
-    all.extend(lines.into_iter().map(|(_, l)| json!(l)));
-    all.push(json!(last));
-    Ok(Reply { always_gzip: true, ..Reply::from(Value::Array(all)) }.with("success", 1))
-}
-
-fn syslog(c: &mut Call<'_>) -> Answer {
-    let service = c.text("service");
-    let lines: Vec<String> = journal_lines(c)
-        .into_iter()
-        .map(|(_, l)| l)
-        .filter(|l| service.as_deref().is_none_or(|s| l.contains(s)))
-        .collect();
-    let total = lines.len();
-    let start = usize::try_from(c.int("start").unwrap_or(0)).unwrap_or(0);
-    let limit = usize::try_from(c.int("limit").unwrap_or(50)).unwrap_or(50);
-    let rows: Vec<Value> = lines
-        .into_iter()
-        .enumerate()
-        .skip(start)
-        .take(limit)
-        .map(|(n, t)| json!({"n": n + 1, "t": t}))
-        .collect();
-    Ok(Reply::from(Value::Array(rows)).with("total", total))
+    let mut attributes = vec![
+        attribute("  5", "Reallocated_Sector_Ct", 100.0, 10, "0"),
+        attribute("197", "Current_Pending_Sector", 100.0, 0, "0"),
+    ];
+    if let Some(life) = life {
+        attributes.insert(1, attribute("177", "Wear_Leveling_Count", life, 0, "41"));
+    }
+    Ok(json!({"health": health, "type": "ata", "attributes": attributes}).into())
 }
 
 fn netstat(c: &mut Call<'_>) -> Answer {

@@ -79,8 +79,21 @@ pub struct Node {
     pub config: Map<String, Value>,
     /// `/subscription`.
     pub subscription: Map<String, Value>,
-    /// Journal lines: Unix seconds, program, text; oldest first.
-    pub journal: Vec<(i64, String, String)>,
+    /// Journal lines, oldest first.
+    pub journal: Vec<JournalLine>,
+}
+
+/// A line of a node's journal.
+#[derive(Debug, Clone)]
+pub struct JournalLine {
+    /// Unix seconds.
+    pub time: i64,
+    /// The program with its process id, as `corosync[1602]`; `kernel` has none.
+    pub program: String,
+    /// From 0 (emerg) to 7 (debug).
+    pub priority: u8,
+    /// What it says.
+    pub text: String,
 }
 
 /// SDN objects of the cluster: kind (`zones`, `vnets`, …) to id to configuration.

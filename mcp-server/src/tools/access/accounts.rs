@@ -93,7 +93,6 @@ pub async fn users(ctx: Ctx<'_>, args: Users) -> Result<Answer> {
 /// Arguments of `pve_list_tokens`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Tokens {
-    /// Only this user's.
     userid: Option<String>,
 }
 
@@ -162,9 +161,7 @@ pub async fn groups(ctx: Ctx<'_>, _: NoArgs) -> Result<Answer> {
 /// Arguments of `pve_list_roles`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Roles {
-    /// All privileges of this one.
     role: Option<String>,
-    /// Only roles with this privilege.
     privilege: Option<String>,
 }
 
@@ -225,9 +222,8 @@ pub fn find_role<'v>(all: &'v Value, name: &str) -> Result<&'v Value> {
 /// Arguments of `pve_list_acl`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Acl {
-    /// What holds on this path: its own entries and those above it.
+    /// With the entries above it.
     path: Option<String>,
-    /// A user, group or token.
     who: Option<String>,
     role: Option<String>,
     #[schemars(range(min = 1, max = 10_000))]

@@ -73,13 +73,11 @@ fn checked_name<'n>(argument: &str, name: &'n str) -> Result<&'n str> {
 /// Arguments of `pve_user_set`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct UserSet {
-    /// As anna@pve.
     userid: String,
     enable: Option<bool>,
     /// As 2027-01-31, or never.
     expires: Option<String>,
     groups: Option<Vec<String>>,
-    /// Adds the groups to those that are there.
     append: Option<bool>,
     firstname: Option<String>,
     lastname: Option<String>,
@@ -174,7 +172,7 @@ pub async fn user_set(ctx: Ctx<'_>, args: UserSet) -> Result<Answer> {
     };
     let answer = told(done, before, after, what).await.with("did", did.as_str());
     Ok(if made {
-        answer.with("note", "a person sets its password: this server takes none. It may do nothing until pve_acl_set or a group gives it a role")
+        answer.with("note", "its password is set by a person, this server takes none. It may do nothing until pve_acl_set or a group gives it a role")
     } else {
         answer
     })
@@ -286,7 +284,6 @@ pub async fn group_delete(ctx: Ctx<'_>, args: GroupDelete) -> Result<Answer> {
 pub struct RoleSet {
     role: String,
     privileges: Vec<String>,
-    /// Adds them to those that are there.
     append: Option<bool>,
     must_exist: Option<bool>,
     must_not_exist: Option<bool>,
@@ -395,9 +392,8 @@ pub struct AclSet {
     users: Option<Vec<String>>,
     groups: Option<Vec<String>>,
     tokens: Option<Vec<String>>,
-    /// Holds below the path too (default).
+    /// On unless said.
     propagate: Option<bool>,
-    /// Removes the entries.
     delete: Option<bool>,
     #[serde(flatten)]
     asked: Asked,

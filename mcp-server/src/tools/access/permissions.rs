@@ -18,15 +18,14 @@ use crate::{
 /// Arguments of `pve_permissions`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Permissions {
-    /// A user or token, as anna@pve or anna@pve!ci; this server's own unless said.
+    /// User or token (anna@pve!ci); our own unless said.
     userid: Option<String>,
-    /// Instead of a user: what this role lacks.
+    /// Instead of a user.
     role: Option<String>,
     /// As /vms/100, /storage/local, /nodes/pve1.
     path: Option<String>,
-    /// The privileges in question.
     privileges: Option<Vec<String>>,
-    /// The API call in question, as `POST /nodes/pve1/qemu/100/status/start`.
+    /// As `POST /nodes/pve1/qemu/100/status/start`.
     call: Option<String>,
 }
 
@@ -246,7 +245,15 @@ fn effective(who: &str, held: &Held) -> Answer {
     };
     let mut answer = Answer::new(json!({"who": who, "held": rows})).heading(heading);
     if rows.is_empty() {
-        answer = answer.with("note", "a token with privilege separation has only what is given to the token itself (pve_acl_set with `tokens`)");
+        answer = answer.with(
+            "note",
+            if who.contains('!') {
+                "a token with privilege separation has only what is given to the token itself \
+                 (pve_acl_set with `tokens`)"
+            } else {
+                "no entry gives it or its groups a role (pve_acl_set), or it is disabled or expired"
+            },
+        );
     }
     answer
 }

@@ -26,9 +26,9 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Set {
     userid: String,
-    /// The token's name, as `ci` of anna@pve!ci.
+    /// As `ci` of anna@pve!ci.
     token: String,
-    /// Has only what is given to itself; true for a new one.
+    /// Only its own rights; on for a new one.
     privsep: Option<bool>,
     /// As 2027-01-31, or never.
     expires: Option<String>,

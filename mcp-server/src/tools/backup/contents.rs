@@ -24,7 +24,7 @@ use crate::{
 pub struct Contents {
     volid: String,
     node: Option<NodeName>,
-    /// A directory in the backup, as shown; its top unless said.
+    /// A directory in it, as shown.
     path: Option<String>,
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<usize>,

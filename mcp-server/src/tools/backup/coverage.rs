@@ -24,7 +24,7 @@ const AT_ONCE: usize = 16;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Coverage {
     vmid: Option<Vmid>,
-    /// Only guests that are not wholly and freshly backed up.
+    /// Only guests with one.
     gaps: Option<bool>,
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<usize>,

@@ -55,9 +55,9 @@ pub struct Create {
     compress: Option<Compress>,
     notes: Option<String>,
     protected: Option<bool>,
-    /// Deletes older backups by the retention.
+    /// Then deletes older ones by the retention.
     remove: Option<bool>,
-    /// Another retention than the storage's: keep-last=3,keep-daily=7.
+    /// As keep-last=3,keep-daily=7.
     prune_backups: Option<String>,
     #[schemars(range(min = 0))]
     bwlimit: Option<u64>,

@@ -22,9 +22,8 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Run {
     id: String,
-    /// Only on this node.
     node: Option<NodeName>,
-    /// Also deletes older backups, as the scheduled run does.
+    /// Deletes older ones, as the schedule does.
     remove: Option<bool>,
     #[serde(flatten)]
     asked: AskedTask,

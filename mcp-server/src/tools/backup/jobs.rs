@@ -102,7 +102,6 @@ pub struct Set {
     compress: Option<Compress>,
     /// As keep-last=3,keep-daily=7.
     prune_backups: Option<String>,
-    /// Whether runs delete older backups.
     remove: Option<bool>,
     notes: Option<String>,
     protected: Option<bool>,
@@ -110,7 +109,6 @@ pub struct Set {
     comment: Option<String>,
     #[schemars(range(min = 0))]
     bwlimit: Option<u64>,
-    /// Options to unset.
     delete: Option<Vec<String>>,
     must_exist: Option<bool>,
     must_not_exist: Option<bool>,

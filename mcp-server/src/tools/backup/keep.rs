@@ -80,7 +80,7 @@ pub struct Prune {
     node: Option<NodeName>,
     vmid: Option<Vmid>,
     r#type: Option<Kind>,
-    /// How many to keep; the storage's own retention where none is given.
+    /// Without any keep the storage's own.
     #[schemars(range(min = 0))]
     keep_last: Option<u32>,
     #[schemars(range(min = 0))]

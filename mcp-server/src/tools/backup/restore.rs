@@ -24,14 +24,13 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Restore {
     volid: String,
-    /// The next free one unless said.
     vmid: Option<Vmid>,
     node: Option<NodeName>,
-    /// For all disks; those of the backup unless said.
+    /// For all disks.
     storage: Option<String>,
-    /// Overwrites the guest that has `vmid` now.
+    /// Overwrites `vmid`.
     force: Option<bool>,
-    /// New MAC addresses; on for another VMID than the backup's.
+    /// New MAC addresses; on for a new VMID.
     unique: Option<bool>,
     name: Option<String>,
     pool: Option<String>,

@@ -22,7 +22,6 @@ type Object = Map<String, Value>;
 /// Arguments of `pve_classify_operation`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Classify {
-    /// GET, POST, PUT or DELETE.
     method: String,
     /// As /nodes/pve1/qemu/100/config.
     path: String,
@@ -130,7 +129,6 @@ fn class_of(method: Method, path: &str) -> &'static str {
 /// Arguments of `pve_api_call`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Call {
-    /// GET, POST, PUT or DELETE.
     method: String,
     /// As /nodes/pve1/qemu/100/config.
     path: String,

@@ -24,7 +24,7 @@ use crate::{
 /// Arguments of `pve_audit_log`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Log {
-    /// RFC 3339, or seconds since 1970.
+    /// RFC 3339 or epoch seconds.
     since: Option<String>,
     #[schemars(range(min = 1, max = 5_000))]
     limit: Option<usize>,
@@ -32,7 +32,7 @@ pub struct Log {
     /// READ, WRITE, DESTRUCTIVE, CRITICAL
     class: Option<String>,
     vmid: Option<Vmid>,
-    /// As refused, dry_run, sending, sent, ended, failed, unknown.
+    /// refused, dry_run, sending, sent, ended, failed, unknown
     outcome: Option<String>,
 }
 
@@ -135,7 +135,6 @@ pub async fn impact(ctx: Ctx<'_>, args: Impact) -> Result<Answer> {
 /// Arguments of `pve_undo`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Undo {
-    /// As the change's answer named it.
     #[schemars(range(min = 1))]
     audit_id: u64,
     #[serde(flatten)]

@@ -28,7 +28,7 @@ pub enum ResourceType {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Resources {
     r#type: Option<ResourceType>,
-    /// Columns instead of id, type, node, status, name.
+    /// Instead of id, type, node, status, name.
     fields: Option<Vec<String>>,
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<usize>,
@@ -143,7 +143,6 @@ pub async fn log(ctx: Ctx<'_>, args: Paged) -> Result<Answer> {
 /// Arguments of `pve_list_pools`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Pools {
-    /// Shows this pool's members.
     pool: Option<String>,
 }
 
@@ -186,7 +185,6 @@ pub async fn pools(ctx: Ctx<'_>, args: Pools) -> Result<Answer> {
 /// Arguments of `pve_next_vmid`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct NextVmid {
-    /// Asks whether this one is free.
     vmid: Option<Vmid>,
 }
 

@@ -21,7 +21,6 @@ use crate::{
 pub struct Metrics {
     vmid: Vmid,
     timeframe: Option<Timeframe>,
-    /// `max` instead of averages.
     max: Option<bool>,
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<usize>,

@@ -23,22 +23,21 @@ pub enum Kind {
 /// Arguments of `pve_list_vms`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct List {
-    /// Part of the name or the VMID; `*` stands for anything.
+    /// Part of name or VMID; `*` for anything.
     name: Option<String>,
     tag: Option<String>,
     pool: Option<String>,
     node: Option<NodeName>,
-    /// running, stopped, paused, suspended …
     status: Option<String>,
     r#type: Option<Kind>,
     template: Option<bool>,
-    /// A field; `-` before it sorts downwards.
+    /// `-` before a field sorts downwards.
     sort: Option<String>,
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<usize>,
     #[schemars(range(min = 0))]
     offset: Option<usize>,
-    /// Further columns: cpu, cpus, mem, maxmem, disk, maxdisk, uptime, tags, pool, template, lock, ha.
+    /// More columns: cpu, cpus, mem, maxmem, disk, maxdisk, uptime, tags, pool, template, lock, ha.
     fields: Option<Vec<String>>,
 }
 
@@ -313,7 +312,6 @@ pub enum View {
 pub struct Config {
     vmid: Vmid,
     view: Option<View>,
-    /// A snapshot whose configuration is meant.
     snapshot: Option<String>,
 }
 

@@ -111,7 +111,6 @@ pub async fn status(ctx: Ctx<'_>, args: MaybeNode) -> Result<Answer> {
 pub struct Metrics {
     node: Option<NodeName>,
     timeframe: Option<Timeframe>,
-    /// `max` instead of averages.
     max: Option<bool>,
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<usize>,

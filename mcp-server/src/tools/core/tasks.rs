@@ -24,10 +24,9 @@ pub struct List {
     /// As vzdump, qmstart, aptupdate.
     r#type: Option<String>,
     user: Option<String>,
-    /// Only what failed.
     errors: Option<bool>,
     running: Option<bool>,
-    /// RFC 3339, or seconds since 1970.
+    /// RFC 3339 or epoch seconds.
     since: Option<String>,
     #[schemars(range(min = 1, max = 5_000))]
     limit: Option<usize>,
@@ -125,7 +124,7 @@ pub fn epoch(text: &str) -> Result<i64> {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Status {
     upid: String,
-    /// Waits until it has ended, 45 s unless `timeout_s` says more.
+    /// At most 45 s unless `timeout_s` says more.
     wait: Option<bool>,
     #[schemars(range(min = 1, max = 86_400))]
     timeout_s: Option<u64>,
@@ -183,7 +182,7 @@ fn visible(ctx: Ctx<'_>, text: &str) -> Result<Upid> {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Log {
     upid: String,
-    /// First line, from 0; the newest lines unless said.
+    /// From 0; the newest lines unless said.
     #[schemars(range(min = 0))]
     start: Option<usize>,
     #[schemars(range(min = 1, max = 10_000))]

@@ -29,10 +29,9 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Clone {
     vmid: Vmid,
-    /// The next free one unless said.
     newid: Option<Vmid>,
     name: Option<String>,
-    /// A copy of all disks; templates are linked unless said.
+    /// Copies all disks; templates are linked unless said.
     full: Option<bool>,
     storage: Option<String>,
     format: Option<Format>,
@@ -42,13 +41,13 @@ pub struct Clone {
     description: Option<String>,
     #[schemars(range(min = 0))]
     bwlimit: Option<u64>,
+    /// As pve_cloudinit_set takes it.
     cloudinit: Option<cloudinit::Wanted>,
     #[schemars(range(min = 1))]
     cores: Option<u32>,
     #[schemars(range(min = 16))]
     memory_mib: Option<u64>,
     start: Option<bool>,
-    /// Waits until the guest has an address.
     wait_address: Option<bool>,
     #[serde(flatten)]
     asked: AskedTask,

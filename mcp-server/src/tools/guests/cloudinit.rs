@@ -34,7 +34,6 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove
 /// Addresses of one interface; what is not named stays as it is.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct Addresses {
-    /// Of net0, net1 …
     #[schemars(range(min = 0, max = 31))]
     pub index: Option<u8>,
     /// address/prefix or dhcp; empty takes it away.
@@ -50,12 +49,11 @@ pub struct Addresses {
 pub struct Wanted {
     pub user: Option<String>,
     pub password: Option<String>,
-    /// Public keys, one each; an empty list removes them.
+    /// An empty list removes them.
     pub ssh_keys: Option<Vec<String>>,
     pub addresses: Option<Vec<Addresses>>,
     pub nameservers: Option<Vec<String>>,
     pub search_domain: Option<String>,
-    /// Upgrades packages at first boot.
     pub upgrade: Option<bool>,
 }
 
@@ -75,11 +73,11 @@ pub struct Set {
     #[serde(flatten)]
     wanted: Wanted,
     r#type: Option<DriveType>,
-    /// Makes the drive on this storage, where the VM has none.
+    /// For a new drive, where the VM has none.
     drive_storage: Option<String>,
-    /// Writes the drive anew at once, not at the next start.
+    /// Writes the drive at once.
     regenerate: Option<bool>,
-    /// Options to unset, as ciuser, ipconfig1.
+    /// As ciuser, ipconfig1.
     delete: Option<Vec<String>>,
     digest: Option<String>,
     #[serde(flatten)]

@@ -21,13 +21,11 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Set {
     vmid: Vmid,
-    /// Options by name, as {"cores": 4, "onboot": true}.
+    /// As {"cores": 4, "onboot": true}.
     set: Option<Map<String, Value>>,
-    /// Options to delete.
     delete: Option<Vec<String>>,
-    /// Options whose pending change is dropped.
+    /// Drops their pending change.
     revert: Option<Vec<String>>,
-    /// As pve_vm_config showed it; the present one unless said.
     digest: Option<String>,
     #[serde(flatten)]
     asked: AskedTask,
@@ -137,7 +135,6 @@ fn pick(config: &Value, keys: &[String]) -> Value {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Tags {
     vmid: Vmid,
-    /// All tags; an empty list removes them.
     tags: Option<Vec<String>>,
     add: Option<Vec<String>>,
     remove: Option<Vec<String>>,

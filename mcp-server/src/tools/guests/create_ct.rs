@@ -31,7 +31,6 @@ use crate::{
 pub struct Mount {
     /// As 8G.
     size: String,
-    /// Where it is mounted.
     path: String,
     storage: Option<String>,
     backup: Option<bool>,
@@ -40,9 +39,8 @@ pub struct Mount {
 /// Arguments of `pve_ct_create`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Create {
-    /// As local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst.
+    /// As local:vztmpl/NAME.tar.zst.
     template: String,
-    /// The next free one unless said.
     vmid: Option<Vmid>,
     node: Option<NodeName>,
     hostname: Option<String>,
@@ -56,22 +54,21 @@ pub struct Create {
     /// Of the root file system, as 8G.
     size: Option<String>,
     mounts: Option<Vec<Mount>>,
+    /// As pve_nic_set takes them.
     nics: Option<Vec<nic::Wanted>>,
     nameservers: Option<Vec<String>>,
     search_domain: Option<String>,
     password: Option<String>,
     ssh_keys: Option<Vec<String>>,
-    /// On unless said: root inside is nobody on the node.
+    /// On unless said.
     unprivileged: Option<bool>,
     nesting: Option<bool>,
     tags: Option<Vec<String>>,
     pool: Option<String>,
     description: Option<String>,
     onboot: Option<bool>,
-    /// Further options by name.
     options: Option<Map<String, Value>>,
     start: Option<bool>,
-    /// Waits until the guest has an address.
     wait_address: Option<bool>,
     #[serde(flatten)]
     asked: AskedTask,

@@ -66,14 +66,13 @@ pub struct NewDisk {
     ssd: Option<bool>,
     iothread: Option<bool>,
     backup: Option<bool>,
-    /// A volume to copy, as local:import/noble.qcow2.
+    /// As local:import/noble.qcow2.
     import_from: Option<String>,
 }
 
 /// Arguments of `pve_vm_create`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Create {
-    /// The next free one unless said.
     vmid: Option<Vmid>,
     node: Option<NodeName>,
     name: Option<String>,
@@ -86,24 +85,24 @@ pub struct Create {
     cpu: Option<String>,
     ostype: Option<OsType>,
     bios: Option<Bios>,
-    /// As q35.
     machine: Option<String>,
     /// For disks that name none.
     storage: Option<String>,
+    /// As pve_disk_add takes them, `import_from` in the place of `size` copies a volume.
     disks: Option<Vec<NewDisk>>,
-    /// An ISO image in the drive, as local:iso/x.iso.
+    /// As local:iso/x.iso.
     iso: Option<String>,
+    /// As pve_nic_set takes them.
     nics: Option<Vec<nic::Wanted>>,
+    /// As pve_cloudinit_set takes it.
     cloudinit: Option<cloudinit::Wanted>,
     agent: Option<bool>,
     tags: Option<Vec<String>>,
     pool: Option<String>,
     description: Option<String>,
     onboot: Option<bool>,
-    /// Further options by name.
     options: Option<Map<String, Value>>,
     start: Option<bool>,
-    /// Waits until the guest has an address.
     wait_address: Option<bool>,
     #[serde(flatten)]
     asked: AskedTask,

@@ -20,11 +20,11 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Delete {
     vmid: Vmid,
-    /// The guest's present name, so that a stale VMID destroys nothing else.
+    /// The guest's present name.
     expect_name: String,
-    /// Also removes it from jobs, HA, replication and permissions.
+    /// Also from jobs, HA, replication, permissions.
     purge: Option<bool>,
-    /// Also destroys its disks that its configuration does not name.
+    /// Also its disks that no option names.
     unreferenced_disks: Option<bool>,
     #[serde(flatten)]
     asked: AskedTask,

@@ -138,12 +138,10 @@ pub struct Add {
     storage: Option<String>,
     /// As 32G.
     size: Option<String>,
-    /// As scsi1 or mp0; the next free one unless said.
+    /// As scsi1, mp0; the next free one unless said.
     slot: Option<String>,
     bus: Option<Bus>,
-    /// Where a container mounts it.
     mount: Option<String>,
-    /// A volume of this guest that is there already.
     volume: Option<String>,
     format: Option<Format>,
     cache: Option<Cache>,

@@ -28,14 +28,12 @@ use crate::{
 pub struct Move {
     vmid: Vmid,
     disk: String,
-    /// To this storage.
     storage: Option<String>,
-    /// Or to this guest.
     target_vmid: Option<Vmid>,
     /// Its slot there; the same unless said.
     target_disk: Option<String>,
     format: Option<Format>,
-    /// Deletes the old volume, which else stays as unusedN.
+    /// The old volume, which else stays as unusedN.
     delete: Option<bool>,
     #[schemars(range(min = 0))]
     bwlimit: Option<u64>,
@@ -158,7 +156,7 @@ pub struct Detach {
     vmid: Vmid,
     /// As scsi1, mp0 or unused0.
     disk: String,
-    /// Also destroys the volume, which else stays as unusedN.
+    /// Destroys the volume, which else stays as unusedN.
     delete: Option<bool>,
     digest: Option<String>,
     #[serde(flatten)]

@@ -44,7 +44,6 @@ pub struct Set {
     failback: Option<bool>,
     group: Option<String>,
     comment: Option<String>,
-    /// Options to unset.
     delete: Option<Vec<String>>,
     digest: Option<String>,
     must_exist: Option<bool>,
@@ -57,7 +56,7 @@ pub struct Set {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Delete {
     vmid: Vmid,
-    /// Also takes it out of HA rules; Proxmox does unless told not to.
+    /// Also out of HA rules; on unless said.
     purge: Option<bool>,
     #[serde(flatten)]
     asked: Asked,
@@ -160,18 +159,15 @@ pub async fn delete(ctx: Ctx<'_>, args: Delete) -> Result<Answer> {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct SetReplication {
     vmid: Vmid,
-    /// Where to; with `id` only for a new job.
     target: Option<NodeName>,
-    /// As 100-0; the guest's job to `target` unless said.
+    /// As 100-0; the job to `target` unless said.
     id: Option<String>,
     /// As */15 or 22:00.
     schedule: Option<String>,
-    /// MB/s.
     #[schemars(range(min = 1))]
     rate: Option<f64>,
     disable: Option<bool>,
     comment: Option<String>,
-    /// Options to unset.
     delete: Option<Vec<String>>,
     digest: Option<String>,
     must_exist: Option<bool>,
@@ -183,11 +179,10 @@ pub struct SetReplication {
 /// Arguments of `pve_replication_delete`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct DeleteReplication {
-    /// As 100-0.
     id: String,
-    /// Keeps the replicated disks on the target.
+    /// Keeps the replica.
     keep: Option<bool>,
-    /// Forgets the job even where the target cannot be reached.
+    /// Also where the target cannot be reached.
     force: Option<bool>,
     #[serde(flatten)]
     asked: Asked,

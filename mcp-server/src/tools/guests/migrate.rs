@@ -25,9 +25,8 @@ use crate::{
 pub struct Migrate {
     vmid: Vmid,
     target: NodeName,
-    /// Stops a running container and starts it on the target.
+    /// Stops and starts a running container.
     restart: Option<bool>,
-    /// Takes a running VM's local disks along.
     with_local_disks: Option<bool>,
     target_storage: Option<String>,
     #[schemars(range(min = 0))]

@@ -39,13 +39,12 @@ pub struct Wanted {
     pub mac: Option<String>,
     /// Of a VM.
     pub model: Option<Model>,
-    /// Of a container: address/prefix, dhcp or manual.
+    /// Container: address/prefix, dhcp, manual.
     pub ip: Option<String>,
     pub gw: Option<String>,
-    /// address/prefix, auto, dhcp or manual.
+    /// The same, or auto.
     pub ip6: Option<String>,
     pub gw6: Option<String>,
-    /// Its name in a container.
     pub name: Option<String>,
     pub link_down: Option<bool>,
     #[schemars(range(min = 0, max = 65535))]
@@ -250,7 +249,7 @@ pub async fn firewall_is_on(ctx: Ctx<'_>) -> bool {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Set {
     vmid: Vmid,
-    /// As net0; the next free one makes a new interface.
+    /// As net0; the next free one unless said.
     slot: Option<String>,
     #[serde(flatten)]
     wanted: Wanted,
@@ -306,7 +305,6 @@ pub async fn set(ctx: Ctx<'_>, args: Set) -> Result<Answer> {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Delete {
     vmid: Vmid,
-    /// As net1.
     slot: String,
     digest: Option<String>,
     #[serde(flatten)]

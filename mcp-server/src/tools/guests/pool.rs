@@ -34,7 +34,7 @@ pub struct Update {
     add_storages: Option<Vec<String>>,
     remove_vmids: Option<Vec<Vmid>>,
     remove_storages: Option<Vec<String>>,
-    /// Takes guests out of the pool that they are in.
+    /// Out of the pool that they are in.
     allow_move: Option<bool>,
     #[serde(flatten)]
     asked: Asked,

@@ -30,9 +30,9 @@ pub struct Plain {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Shutdown {
     vmid: Vmid,
-    /// Cuts the power when the guest has not shut down by then.
+    /// Cuts the power if that fails.
     force_stop: Option<bool>,
-    /// Seconds that the guest gets.
+    /// Time that the guest gets.
     #[schemars(range(min = 1, max = 86_400))]
     grace_s: Option<u64>,
     #[serde(flatten)]

@@ -24,7 +24,6 @@ pub struct Create {
     /// Letters, digits, `-` and `_`, a letter first.
     name: String,
     description: Option<String>,
-    /// Also the memory of a running VM.
     memory: Option<bool>,
     #[serde(flatten)]
     asked: AskedTask,
@@ -45,7 +44,7 @@ pub struct Update {
 pub struct Delete {
     vmid: Vmid,
     name: String,
-    /// Removes it from the configuration even where the disk snapshots cannot be removed.
+    /// Also where disk snapshots cannot be removed.
     force: Option<bool>,
     #[serde(flatten)]
     asked: AskedTask,
@@ -56,7 +55,6 @@ pub struct Delete {
 pub struct Rollback {
     vmid: Vmid,
     name: String,
-    /// Starts the guest afterwards.
     start: Option<bool>,
     #[serde(flatten)]
     asked: AskedTask,

@@ -26,7 +26,6 @@ const LOOK: Duration = Duration::from_secs(2);
 pub struct After {
     /// Cloud-init and other options.
     pub cloudinit: cloudinit::Wanted,
-    /// Further options by name.
     pub options: Params,
     /// Whether it is started.
     pub start: bool,

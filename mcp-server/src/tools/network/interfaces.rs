@@ -233,17 +233,15 @@ pub struct Set {
     node: Option<NodeName>,
     iface: String,
     r#type: Option<Kind>,
-    /// IPv4 address with its prefix, as 192.0.2.7/24.
+    /// As 192.0.2.7/24.
     cidr: Option<String>,
     gateway: Option<String>,
     cidr6: Option<String>,
     gateway6: Option<String>,
-    /// Ports of a bridge.
     bridge_ports: Option<Vec<String>>,
     bridge_vlan_aware: Option<bool>,
     /// As `2-4094` or `10 20`.
     bridge_vids: Option<String>,
-    /// Members of a bond.
     slaves: Option<Vec<String>>,
     bond_mode: Option<String>,
     #[schemars(range(min = 1, max = 4094))]
@@ -253,9 +251,7 @@ pub struct Set {
     mtu: Option<u32>,
     autostart: Option<bool>,
     comments: Option<String>,
-    /// Further options by the API's names.
     set: Option<Map<String, Value>>,
-    /// Options to remove.
     delete: Option<Vec<String>>,
     must_exist: Option<bool>,
     must_not_exist: Option<bool>,

@@ -17,10 +17,9 @@ use crate::{
 pub struct Log {
     node: Option<NodeName>,
     vmid: Option<Vmid>,
-    /// RFC 3339, or seconds since 1970.
+    /// RFC 3339 or epoch seconds.
     since: Option<String>,
     until: Option<String>,
-    /// Only lines with this text.
     contains: Option<String>,
     #[schemars(range(min = 1, max = 5_000))]
     limit: Option<u64>,

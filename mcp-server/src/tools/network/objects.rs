@@ -26,7 +26,6 @@ use crate::{
 pub struct List {
     #[serde(flatten)]
     scope: ClusterOrGuest,
-    /// Only this one, with what uses it.
     name: Option<String>,
 }
 
@@ -141,7 +140,6 @@ pub struct AliasSet {
     #[serde(flatten)]
     scope: ClusterOrGuest,
     name: String,
-    /// Address or network.
     cidr: Option<String>,
     comment: Option<String>,
     rename: Option<String>,
@@ -263,9 +261,8 @@ pub struct IpsetSet {
     #[serde(flatten)]
     scope: ClusterOrGuest,
     name: String,
-    /// The entry meant; without it the set itself.
+    /// One entry.
     cidr: Option<String>,
-    /// Leaves this entry out of the set.
     nomatch: Option<bool>,
     comment: Option<String>,
     digest: Option<String>,
@@ -357,7 +354,7 @@ pub struct IpsetDelete {
     #[serde(flatten)]
     scope: ClusterOrGuest,
     name: String,
-    /// The entry meant; without it the whole set.
+    /// One entry.
     cidr: Option<String>,
     /// Also a set that has entries.
     force: Option<bool>,

@@ -235,9 +235,8 @@ pub struct Set {
     enable: Option<bool>,
     policy_in: Option<Policy>,
     policy_out: Option<Policy>,
-    /// Further options by name, as {"macfilter": true}.
+    /// As {"macfilter": true}.
     set: Option<Map<String, Value>>,
-    /// Options to return to their default.
     delete: Option<Vec<String>>,
     digest: Option<String>,
     #[serde(flatten)]

@@ -16,7 +16,6 @@ use crate::{
 pub struct Scope {
     pub node: Option<NodeName>,
     pub vmid: Option<Vmid>,
-    /// Security group.
     pub group: Option<String>,
     pub vnet: Option<String>,
 }
@@ -24,7 +23,6 @@ pub struct Scope {
 /// Arguments that name a firewall with aliases and IP sets.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct ClusterOrGuest {
-    /// Without it the cluster's.
     pub vmid: Option<Vmid>,
 }
 

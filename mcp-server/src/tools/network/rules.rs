@@ -106,13 +106,13 @@ impl Kind {
 pub struct Set {
     #[serde(flatten)]
     scope: Scope,
-    /// An existing rule's place; without it a new rule is made.
+    /// Of an existing rule; none makes a new one.
     #[schemars(range(min = 0))]
     pos: Option<u64>,
-    /// As pve_firewall_rules showed it; needed with `pos`.
+    /// Needed with `pos`.
     digest: Option<String>,
     r#type: Option<Kind>,
-    /// ACCEPT, DROP, REJECT, or the group's name.
+    /// ACCEPT, DROP, REJECT or a group's name.
     action: Option<String>,
     enable: Option<bool>,
     source: Option<String>,
@@ -125,10 +125,9 @@ pub struct Set {
     icmp_type: Option<String>,
     log: Option<super::options::Level>,
     comment: Option<String>,
-    /// Where the rule goes; alone for an existing one.
+    /// Moves an existing one.
     #[schemars(range(min = 0))]
     moveto: Option<u64>,
-    /// Fields to clear.
     delete: Option<Vec<String>>,
     #[serde(flatten)]
     asked: Asked,
@@ -253,7 +252,6 @@ pub struct Delete {
     scope: Scope,
     #[schemars(range(min = 0))]
     pos: u64,
-    /// As pve_firewall_rules showed it.
     digest: Option<String>,
     #[serde(flatten)]
     asked: Asked,

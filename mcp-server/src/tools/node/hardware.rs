@@ -61,9 +61,8 @@ pub async fn certificates(ctx: Ctx<'_>, args: MaybeNode) -> Result<Answer> {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Disks {
     node: Option<NodeName>,
-    /// SMART values of this one, as /dev/sda.
+    /// As /dev/sda.
     disk: Option<String>,
-    /// Only unused ones.
     unused: Option<bool>,
 }
 

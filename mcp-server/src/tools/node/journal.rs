@@ -1,5 +1,7 @@
 //! The journal of a node.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -8,6 +10,7 @@ use crate::{
     Error, Result,
     pve::{NodeName, Params, loose},
     render::{ANSWER_BUDGET, Answer},
+    safety::Method,
     tools::{Ctx, core::epoch},
 };
 
@@ -15,12 +18,14 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Journal {
     node: Option<NodeName>,
-    /// RFC 3339, or seconds since 1970.
+    /// RFC 3339 or epoch seconds.
     since: Option<String>,
     until: Option<String>,
-    /// Lines of this program or unit, as `corosync`.
+    /// As `corosync`.
     unit: Option<String>,
-    /// Only lines with this text.
+    /// 3 is errors and worse, 4 warnings too.
+    #[schemars(range(min = 0, max = 7))]
+    priority: Option<u8>,
     contains: Option<String>,
     #[schemars(range(min = 1, max = 5_000))]
     limit: Option<usize>,
@@ -30,6 +35,8 @@ pub struct Journal {
 const LINES: usize = 100;
 /// Lines that are looked through for a unit or a text.
 const LOOKED_AT: usize = 5_000;
+/// How far before `until` is looked, in seconds: the last lines, without asking for years of them.
+const BEFORE: [i64; 3] = [3_600, 86_400, 30 * 86_400];
 
 /// `pve_node_journal`
 pub async fn journal(ctx: Ctx<'_>, args: Journal) -> Result<Answer> {
@@ -42,22 +49,24 @@ pub async fn journal(ctx: Ctx<'_>, args: Journal) -> Result<Answer> {
     {
         return Err(Error::argument("`since` is after `until`").with("argument", "since"));
     }
-    let filtered = args.unit.is_some() || args.contains.is_some();
-    let mut params = Params::new().with_some("since", since).with_some("until", until);
-    // A span is read whole; else the newest lines are enough.
-    if since.is_none() {
-        params = params.with("lastentries", if filtered { LOOKED_AT } else { limit });
-    }
-    let rows = ctx.get_with(&["nodes", &node, "journal"], params).await?;
-    let all: Vec<&str> =
-        loose::rows(&rows).iter().filter_map(Value::as_str).filter(|l| !is_cursor(l)).collect();
-    let looked_at = all.len();
-    let word = args.contains.as_deref().map(str::to_lowercase);
-    let mut lines: Vec<&str> = all
-        .into_iter()
-        .filter(|l| args.unit.as_deref().is_none_or(|unit| is_of(l, unit)))
-        .filter(|l| word.as_ref().is_none_or(|w| l.to_lowercase().contains(w)))
-        .collect();
+    let filters = Filters::of(ctx, &node, &args).await?;
+    let by_us = filters.unit.is_some() || filters.word.is_some();
+    let rows = match (since, until) {
+        // A span is read whole.
+        (Some(since), _) => {
+            let span = filters.params.clone().with("since", since).with_some("until", until);
+            ctx.get_with(&["nodes", &node, "journal"], span).await?
+        }
+        // The newest lines cannot be asked for together with an end.
+        (None, Some(until)) => before(ctx, &node, &filters, until, limit).await?,
+        (None, None) => {
+            let newest = if by_us { LOOKED_AT } else { limit };
+            let params = filters.params.clone().with("lastentries", newest);
+            ctx.get_with(&["nodes", &node, "journal"], params).await?
+        }
+    };
+    let looked_at = lines(&rows).count();
+    let mut lines: Vec<&str> = lines(&rows).filter(|line| filters.takes(line)).collect();
     let found = lines.len();
     lines.drain(..found.saturating_sub(limit));
     if args.limit.is_none() {
@@ -65,11 +74,88 @@ pub async fn journal(ctx: Ctx<'_>, args: Journal) -> Result<Answer> {
     }
     let shown = lines.len();
     let mut out = json!({"node": node, "lines": lines, "found": found, "shown": shown});
-    if let (Value::Object(map), true) = (&mut out, filtered) {
+    if let (Value::Object(map), true) = (&mut out, by_us) {
         map.insert("looked_at".into(), looked_at.into());
     }
     let heading = format!("{shown} of {found} journal lines of {node}, oldest first");
     Ok(Answer::new(out).heading(heading).untrusted(&["lines"]))
+}
+
+/// What lines are wanted: what the node picks out itself, and what is left to us.
+struct Filters {
+    params: Params,
+    unit: Option<String>,
+    word: Option<String>,
+}
+
+impl Filters {
+    /// Nodes pick out a program and a priority by themselves since their API has these
+    /// parameters; before that the program is looked for here, and a priority cannot be.
+    async fn of(ctx: Ctx<'_>, node: &str, args: &Journal) -> Result<Self> {
+        let word = args.contains.as_deref().map(str::to_lowercase);
+        let unit = args.unit.as_deref().map(|u| u.strip_suffix(".service").unwrap_or(u).to_owned());
+        let mut filters = Self { params: Params::new(), unit, word };
+        if filters.unit.is_none() && args.priority.is_none() {
+            return Ok(filters);
+        }
+        let schema = ctx.app.pve.schema().await;
+        let path = format!("/nodes/{node}/journal");
+        let knows = |name: &str| {
+            let method = schema.as_ref().ok().and_then(|s| s.method(&path, Method::Get).ok());
+            method.is_some_and(|(_, info)| info.parameters.contains_key(name))
+        };
+        if let Some(priority) = args.priority {
+            if let Err(error) = &schema {
+                return Err(error.clone());
+            }
+            if !knows("priority") {
+                return Err(Error::argument("this release of Proxmox VE cannot pick by priority")
+                    .hint("take `unit` or `contains`")
+                    .with("argument", "priority"));
+            }
+            filters.params = filters.params.with("priority", priority);
+        }
+        let plain = |unit: &str| {
+            !unit.is_empty()
+                && unit.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.@:-".contains(&b))
+        };
+        if let Some(unit) = filters.unit.take_if(|unit| plain(unit) && knows("service")) {
+            filters.params = filters.params.with("service", unit);
+        }
+        Ok(filters)
+    }
+
+    fn takes(&self, line: &str) -> bool {
+        self.unit.as_deref().is_none_or(|unit| is_of(line, unit))
+            && self.word.as_ref().is_none_or(|word| line.to_lowercase().contains(word))
+    }
+}
+
+/// The lines up to a moment, from as far before it as it takes to find enough.
+async fn before(
+    ctx: Ctx<'_>,
+    node: &str,
+    filters: &Filters,
+    until: i64,
+    limit: usize,
+) -> Result<Arc<Value>> {
+    let mut rows = Arc::new(Value::Null);
+    for span in BEFORE {
+        let params = filters
+            .params
+            .clone()
+            .with("since", until.saturating_sub(span).max(0))
+            .with("until", until);
+        rows = ctx.get_with(&["nodes", node, "journal"], params).await?;
+        if lines(&rows).filter(|line| filters.takes(line)).count() >= limit {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+fn lines(rows: &Value) -> impl Iterator<Item = &str> {
+    loose::rows(rows).iter().filter_map(Value::as_str).filter(|line| !is_cursor(line))
 }
 
 /// The first and the last row say where in the journal they stand.

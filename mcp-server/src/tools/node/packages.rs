@@ -81,7 +81,6 @@ pub async fn updates(ctx: Ctx<'_>, args: Updates) -> Result<Answer> {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Versions {
     node: Option<NodeName>,
-    /// Part of a package's name.
     package: Option<String>,
 }
 
@@ -159,7 +158,6 @@ fn differing(rows: &[(&str, &Value)]) -> Vec<String> {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Refresh {
     node: Option<NodeName>,
-    /// Mails root when there are new updates.
     notify: Option<bool>,
     #[serde(flatten)]
     asked: AskedTask,

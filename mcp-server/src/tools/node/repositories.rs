@@ -192,9 +192,9 @@ pub async fn list(ctx: Ctx<'_>, args: MaybeNode) -> Result<Answer> {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Set {
     node: Option<NodeName>,
-    /// A standard repository to add, as `no-subscription`.
+    /// To add, as `no-subscription`.
     handle: Option<String>,
-    /// The file and place of one to switch.
+    /// To switch, with `index`.
     path: Option<String>,
     #[schemars(range(min = 0))]
     index: Option<usize>,

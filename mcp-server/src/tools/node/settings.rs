@@ -23,9 +23,7 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Dns {
     node: Option<NodeName>,
-    /// Search domain.
     search: Option<String>,
-    /// All servers, at most three.
     servers: Option<Vec<String>>,
     #[serde(flatten)]
     asked: Asked,
@@ -81,9 +79,7 @@ pub async fn dns(ctx: Ctx<'_>, args: Dns) -> Result<Answer> {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Hosts {
     node: Option<NodeName>,
-    /// The whole file.
     data: String,
-    /// As pve_node_settings showed it.
     digest: Option<String>,
     #[serde(flatten)]
     asked: Asked,

@@ -62,9 +62,8 @@ pub struct Set {
     shared: Option<bool>,
     /// As keep-last=3,keep-daily=7.
     prune_backups: Option<String>,
-    /// Further options by name, as {"server": "10.0.0.5", "export": "/tank"}.
+    /// As {"server": "10.0.0.5", "export": "/tank"}.
     options: Option<Map<String, Value>>,
-    /// Options to unset.
     delete: Option<Vec<String>>,
     digest: Option<String>,
     must_exist: Option<bool>,

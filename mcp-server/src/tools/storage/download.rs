@@ -146,7 +146,6 @@ pub struct Url {
     url: String,
     storage: String,
     content: FileKind,
-    /// The last part of the URL unless said.
     filename: Option<String>,
     node: Option<NodeName>,
     checksum: Option<String>,
@@ -215,7 +214,7 @@ pub async fn on_storage(ctx: Ctx<'_>, node: &str, storage: &str, name: &str) -> 
 /// Arguments of `pve_appliance_download`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Appliance {
-    /// The whole name or its beginning: debian-13-standard.
+    /// As debian-13-standard.
     template: String,
     storage: String,
     node: Option<NodeName>,

@@ -28,10 +28,10 @@ pub struct Args {
     file: String,
     storage: String,
     content: FileKind,
-    /// Its name there; the same unless said.
+    /// Its name there.
     filename: Option<String>,
     node: Option<NodeName>,
-    /// What it should have, in SHA-256.
+    /// SHA-256.
     checksum: Option<String>,
     #[serde(flatten)]
     asked: AskedTask,

@@ -64,7 +64,6 @@ pub async fn delete(ctx: Ctx<'_>, args: Delete) -> Result<Answer> {
 pub struct Update {
     volid: String,
     node: Option<NodeName>,
-    /// Replaces the notes; empty removes them.
     notes: Option<String>,
     protected: Option<bool>,
     #[serde(flatten)]
