@@ -73,15 +73,27 @@ pub async fn coverage(ctx: Ctx<'_>, args: Coverage) -> Result<Answer> {
         "reason",
         "disks_left_out",
     ];
-    let unseen =
-        all.unknown.iter().filter(|u| u.what.contains("backup") || u.what.contains("guest"));
+    // What is not looked for here is not missing either.
+    let unseen = all.unknown.iter().filter(|u| {
+        u.what != "failed backup tasks" && (u.what.contains("backup") || u.what.contains("guest"))
+    });
     let table = Table::new(columns)
         .fill(lines.iter(), Page::new(args.limit, args.offset), Line::cells)
         .missing(unseen.map(|u| format!("{}: {}", u.what, u.why)));
     let answer = table.into_answer("guests and their backups");
     let counts: serde_json::Map<String, Value> =
         counts.into_iter().map(|(s, n)| (s.to_owned(), n.into())).collect();
-    Ok(answer.with("guests_by_state", counts))
+    let answer = answer.with("guests_by_state", counts);
+    // One guest is told disk by disk.
+    Ok(match lines.first() {
+        Some(line) if args.vmid.is_some() => answer.with("disks", disks(&line.row)),
+        _ => answer,
+    })
+}
+
+/// Each disk of a guest with its cover and, where it has one, the reason.
+fn disks(row: &GuestCover) -> Value {
+    row.disks.iter().map(|d| json!(d)).collect::<Vec<_>>().into()
 }
 
 /// One guest on its way into the table.
