@@ -98,7 +98,7 @@ pub async fn read(ctx: Ctx<'_>, estate: &Estate) -> History {
         }
     }
     tasks.retain(|t| t.kind == "vzdump" && !t.running() && t.start >= since);
-    tasks.sort_by(|a, b| b.start.cmp(&a.start));
+    tasks.sort_by_key(|task| std::cmp::Reverse(task.start));
     let (single, several): (Vec<Task>, Vec<Task>) =
         tasks.into_iter().partition(|t| t.vmid().is_some());
     for task in single {
