@@ -73,6 +73,12 @@ async fn a_failed_backup_is_no_backup() {
     let error = error.unwrap_err();
     assert_eq!(error.code.as_str(), "task_failed", "{error}");
     assert!(error.details["task"]["log_tail"].to_string().contains("locked"), "{error:?}");
+    // H06: the text says why, too: the exit status is no more than `job errors`.
+    let text = error.to_string();
+    assert!(
+        text.contains("job errors") && text.contains("ERROR: Backup of VM 116 failed"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -357,4 +363,174 @@ async fn in_read_only_mode_contents_come_without_files() {
     assert!(seen["files_unknown"].as_str().unwrap().contains("PROXMOX_MODE=write"), "{seen}");
     let error = world.call("pve_backup_create", json!({"vmid": 100})).await.unwrap_err();
     assert!(error.to_string().contains("PROXMOX_MODE=write"), "{error}");
+}
+
+/// C23: a storage with a retention deletes older backups with each new one, unless
+/// the call says that it shall not. pve_backup_create says so, and needs nobody.
+#[tokio::test]
+async fn only_a_backup_that_prunes_needs_a_confirmation() {
+    let world = World::new().await;
+    let kept =
+        world.call("pve_api_call", json!({"method": "GET", "path": "/storage/nfs-backup"})).await;
+    assert_eq!(kept.unwrap()["data"]["prune-backups"], "keep-daily=7,keep-weekly=4");
+    let backups = || {
+        world.sim.with_state(|s| {
+            let own = |v: &&pve_sim::state::storage::Volume| {
+                v.storage == "nfs-backup" && v.content == "backup" && v.vmid == Some(117)
+            };
+            s.volumes.iter().filter(own).count()
+        })
+    };
+    let before = backups();
+    let done = world.call("pve_backup_create", json!({"vmid": 117, "storage": "nfs-backup"})).await;
+    let done = done.unwrap();
+    assert_eq!(
+        (&done["class"], &done["request"]["params"]["remove"]),
+        (&"WRITE".into(), &"0".into())
+    );
+    assert_eq!(backups(), before + 1, "no older one went");
+    world.sent();
+
+    let vzdump = "/nodes/pve1/vzdump";
+    for (tool, arguments, class) in [
+        (
+            "pve_backup_create",
+            json!({"vmid": 117, "storage": "nfs-backup", "remove": true}),
+            "CRITICAL",
+        ),
+        ("pve_backup_create", json!({"vmid": 117, "storage": "pbs-main", "remove": true}), "WRITE"),
+        (
+            "pve_api_call",
+            json!({"method": "POST", "path": vzdump, "params": {"vmid": 117, "storage": "nfs-backup"}}),
+            "CRITICAL",
+        ),
+        (
+            "pve_api_call",
+            json!({"method": "POST", "path": vzdump, "params": {"vmid": 117, "storage": "pbs-main"}}),
+            "WRITE",
+        ),
+    ] {
+        let mut dry = arguments.clone();
+        dry["dry_run"] = json!(true);
+        let shown = world.call(tool, dry).await.unwrap();
+        assert_eq!(shown["class"], class, "{tool} {arguments}: {shown}");
+        if class == "CRITICAL" {
+            assert_eq!(shown["category"], "VOLUME_DELETE", "{tool} {arguments}: {shown}");
+            let error = world.call(tool, arguments.clone()).await.unwrap_err();
+            assert_eq!(error.code.as_str(), "confirm_required", "{tool} {arguments}: {error}");
+        }
+        assert_eq!(world.sent(), Vec::<String>::new(), "{tool} {arguments}");
+    }
+}
+
+/// W5, W6: a backup tool deletes backups only, within the VMID lists, and an
+/// overwrite is its own category.
+#[tokio::test]
+async fn a_backup_tool_reaches_no_other_volume_and_no_other_guest() {
+    let world = World::with(|c| {
+        c.allowed_vmids = Some(proxmox_mcp::config::VmidSet::parse("100,700-710").unwrap());
+    })
+    .await;
+    let foreign = backup(&world, "nfs-backup", 117);
+    all_bad(
+        &world,
+        &[
+            (
+                "pve_backup_delete",
+                json!({"volid": "local-lvm:vm-104-disk-0"}),
+                "invalid_argument",
+                "no backup",
+            ),
+            ("pve_backup_delete", json!({"volid": foreign, "dry_run": true}), "vmid_denied", "117"),
+            ("pve_backup_protect", json!({"volid": foreign}), "vmid_denied", "117"),
+            ("pve_backup_restore", json!({"volid": foreign}), "vmid_denied", "117"),
+            (
+                "pve_backup_restore",
+                json!({"volid": backup(&world, "pbs-main", 100), "vmid": 101}),
+                "conflict",
+                "exists already",
+            ),
+            ("pve_volume_delete", json!({"volid": "local-lvm:vm-118-disk-2"}), "conflict", "118"),
+        ],
+    )
+    .await;
+}
+
+/// The rows of a table by the names of their columns.
+fn rows(table: &Value) -> Vec<serde_json::Map<String, Value>> {
+    let columns = table["columns"].as_array().unwrap();
+    let named = |row: &Value| {
+        let cells = row.as_array().unwrap().iter().cloned();
+        columns.iter().map(|c| c.as_str().unwrap().to_owned()).zip(cells).collect()
+    };
+    table["rows"].as_array().unwrap().iter().map(named).collect()
+}
+
+/// H01, H03: six guests, each in the state that its job and its disks give it.
+#[tokio::test]
+async fn h01_coverage_of_guests_and_disks() {
+    let world = World::new().await;
+    let all = world.call("pve_backup_coverage", json!({"limit": 200})).await.unwrap();
+    let all = rows(&all);
+    for (vmid, cover, state, jobs, reason) in [
+        (100, "covered", "ok", "prod-nightly", ""),
+        (104, "partly", "partly", "prod-nightly", "scsi1"),
+        (106, "covered", "overdue", "prod-nightly", ""),
+        (115, "not", "not", "", "in no backup job"),
+        (122, "not", "not", "", "job dev-old is disabled"),
+        (208, "partly", "partly", "office-evening", "mp0"),
+    ] {
+        let row = all.iter().find(|r| r["vmid"] == vmid).unwrap();
+        let got = (&row["cover"], &row["state"], &row["jobs"]);
+        assert_eq!(got, (&cover.into(), &state.into(), &jobs.into()), "{row:?}");
+        assert!(row["reason"].as_str().unwrap_or_default().contains(reason), "{row:?}");
+    }
+    let one = world.call("pve_backup_coverage", json!({"vmid": 104})).await.unwrap();
+    assert_eq!(
+        one["disks"],
+        json!([
+            {"disk": "scsi0", "cover": "covered"},
+            {"disk": "scsi1", "cover": "not", "reason": "backup=0"},
+        ]),
+        "{one}"
+    );
+    assert!(one.get("missing").is_none(), "nothing was missing: {one}");
+}
+
+/// H04: how each guest's runs of the last 90 days went, by the logs of the jobs.
+#[tokio::test]
+async fn h04_the_rate_of_the_last_90_days() {
+    let world = World::new().await;
+    let all =
+        world.call("pve_backup_coverage", json!({"history": true, "limit": 200})).await.unwrap();
+    let whole = all["last_90_days"].clone();
+    let all = rows(&all);
+    let row = |vmid: u32| all.iter().find(|r| r["vmid"] == vmid).unwrap();
+    let (well, ill) = (row(100), row(106));
+    assert_eq!((&well["last_status"], &well["success_percent_90d"]), (&"OK".into(), &100.0.into()));
+    assert!(well["last_start"].is_string() && well["last_duration"].is_string(), "{well:?}");
+    assert!(well["runs_90d"].as_u64().unwrap() >= 7, "{well:?}");
+    assert!(ill["last_status"].as_str().unwrap().contains("timed out"), "{ill:?}");
+    let rate = ill["success_percent_90d"].as_f64().unwrap();
+    let runs = ill["runs_90d"].as_f64().unwrap();
+    let good = (runs * rate / 100.0).round();
+    assert!(good < runs && (100.0 * good / runs - rate).abs() < 0.06, "{ill:?}");
+    assert_eq!(
+        (&row(115)["runs_90d"], &row(115)["success_percent_90d"]),
+        (&0.into(), &json!(null))
+    );
+    // The whole is the sum of the rows.
+    let sum: u64 = all.iter().map(|r| r["runs_90d"].as_u64().unwrap()).sum();
+    assert_eq!(whole["runs"], sum, "{whole}");
+    assert!(whole["failed"].as_u64().unwrap() > 0 && world.sent().is_empty(), "{whole}");
+
+    // A node that does not answer is missing, and said to be.
+    world.sim.inject(
+        Fault::new(Effect::Error(595, "No route to host".into()))
+            .path("/nodes/pve3/tasks")
+            .always(),
+    );
+    world.app.pve.forget();
+    let less = world.call("pve_backup_coverage", json!({"history": true})).await.unwrap();
+    assert!(less["missing"].to_string().contains("backup tasks of pve3"), "{}", less["missing"]);
 }

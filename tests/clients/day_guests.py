@@ -68,8 +68,14 @@ async def main(mode: str, binary: str) -> None:
         clone = await d.change(
             "pve_guest_clone", grave="CRITICAL", vmid=900, name="tagwerk-vm", full=True,
             cloudinit={"user": "kim", "addresses": [{"ip": "10.20.40.77/24", "gw": "10.20.40.1"}]}, start=True,
+            wait_address=True,
         )
         vm = clone["vmid"]
+        # Made once, also where the form for its login ended the call in between.
+        assert [step["step"] for step in clone["steps"]] == ["clone", "configure", "start", "address"], clone
+        assert clone["addresses"] == ["10.20.40.77"], clone
+        copies = [v for v in await d.rows("pve_list_vms", limit=200) if v["name"] == "tagwerk-vm"]
+        assert [v["vmid"] for v in copies] == [vm], copies
         config = await d.config(vm)
         assert config["name"] == "tagwerk-vm" and config["ciuser"] == "kim", config
         assert config["ipconfig0"] == "ip=10.20.40.77/24,gw=10.20.40.1", config

@@ -1,7 +1,13 @@
 //! Asking the person over the protocol: a form during the call in the older
 //! eras, and an input-required result with sealed state in the newer.
 
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use rmcp::{
     RoleServer,
@@ -17,17 +23,19 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::{Asked, Form};
+use crate::tools::{Asked, Form, Round};
 
 /// How long a form waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// The name of our one form among the input requests of a call.
 const KEY: &str = "approval";
 
-/// What is sealed into the request state: what the person was asked.
+/// What is sealed into the request state: what the person was asked, and what
+/// the call had done before it asked.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     digest: String,
+    done: Option<Value>,
 }
 
 /// Seals request states; the key lives as long as the process.
@@ -53,6 +61,8 @@ pub struct Asking {
     bound_to: Vec<u8>,
     responses: Option<InputResponses>,
     state: Option<String>,
+    /// The answer that the client brought was for a form of this round.
+    used: AtomicBool,
     wanted: Mutex<Option<InputRequiredResult>>,
     /// The caller no longer waits.
     cancelled: CancellationToken,
@@ -83,6 +93,7 @@ impl Asking {
             bound_to: Sha256::digest(bound.to_string().as_bytes()).to_vec(),
             responses: request.input_responses.clone(),
             state: request.request_state.clone(),
+            used: AtomicBool::new(false),
             wanted: Mutex::new(None),
             cancelled: context.ct.clone(),
             closing,
@@ -94,11 +105,6 @@ impl Asking {
         self.forms
     }
 
-    /// Whether a form ends the call, and the client calls again with the answer.
-    pub fn asks_by_repeating(&self) -> bool {
-        self.rounds
-    }
-
     /// Whether the client brings the answer to a form that it was given before.
     pub fn is_answering(&self) -> bool {
         self.rounds && self.responses.as_ref().is_some_and(|r| r.contains_key(KEY))
@@ -106,33 +112,50 @@ impl Asking {
 
     /// The result that asks the client to show the form and call again.
     pub fn take_wanted(&self) -> Option<InputRequiredResult> {
-        self.wanted.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Asks, in the way of the client's era.
-    pub async fn ask(&self, sealer: &Sealer, form: &Form) -> Asked {
+    /// Where this call begins.
+    pub fn round(&self, sealer: &Sealer) -> Round {
+        if !self.rounds || self.state.is_none() {
+            return Round::First;
+        }
+        match self.opened(sealer) {
+            Some(Sealed { done: Some(done), .. }) => Round::From(done),
+            Some(Sealed { done: None, .. }) => Round::First,
+            None => Round::Lost,
+        }
+    }
+
+    /// What the client brought back, if it is ours, of this call and fresh.
+    fn opened(&self, sealer: &Sealer) -> Option<Sealed> {
+        sealer.0.as_ref()?.open_json_with(self.state.as_ref()?, &self.bound_to).ok()
+    }
+
+    /// Asks, in the way of the client's era. `done` is what the call has done
+    /// already and must not do again.
+    pub async fn ask_after(&self, sealer: &Sealer, form: &Form, done: Option<Value>) -> Asked {
         if !self.forms {
             return Asked::Unable;
         }
-        if self.rounds { self.ask_in_rounds(sealer, form) } else { self.ask_now(form).await }
+        if self.rounds { self.ask_in_rounds(sealer, form, done) } else { self.ask_now(form).await }
     }
 
-    fn ask_in_rounds(&self, sealer: &Sealer, form: &Form) -> Asked {
+    fn ask_in_rounds(&self, sealer: &Sealer, form: &Form, done: Option<Value>) -> Asked {
         let Some(codec) = &sealer.0 else { return Asked::Unable };
-        if let Some(answer) = self.responses.as_ref().and_then(|r| r.get(KEY)) {
-            let opened = self
-                .state
-                .as_ref()
-                .and_then(|s| codec.open_json_with::<Sealed>(s, &self.bound_to).ok());
-            return match opened {
+        // A call that can go on where it was may ask once more after its answer was used.
+        let next = done.is_some() && self.used.load(Ordering::Relaxed);
+        if let Some(answer) = self.responses.as_ref().and_then(|r| r.get(KEY)).filter(|_| !next) {
+            return match self.opened(sealer) {
                 Some(sealed) if sealed.digest == form.digest => {
+                    self.used.store(true, Ordering::Relaxed);
                     serde_json::from_value(answer.clone())
                         .map_or(Asked::Cancelled, |result: ElicitResult| judge(&result))
                 }
                 _ => Asked::Expired,
             };
         }
-        let sealed = Sealed { digest: form.digest.clone() };
+        let sealed = Sealed { digest: form.digest.clone(), done };
         let options = SealOptions::new().associated_data(&self.bound_to).ttl(PATIENCE);
         let (Ok(state), Some(params)) = (codec.seal_json_with(&sealed, &options), params(form))
         else {
@@ -141,7 +164,7 @@ impl Asking {
         let requests =
             [(KEY.to_owned(), InputRequest::Elicitation(ElicitRequest::new(params)))].into();
         let wanted = InputRequiredResult::new(Some(requests), Some(state));
-        *self.wanted.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(wanted);
+        *self.wanted.lock().unwrap_or_else(PoisonError::into_inner) = Some(wanted);
         Asked::Later
     }
 

@@ -6,10 +6,11 @@ use rmcp::{
     model::{CallToolRequestParams, InputRequiredResult, ProgressNotificationParam, ProgressToken},
     service::{Peer, RequestContext},
 };
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::approval::{Asking, Sealer};
-use crate::tools::{Asked, Form, Progress, Session};
+use crate::tools::{Asked, Form, Progress, Round, Session};
 
 /// One call of one client.
 pub struct McpSession {
@@ -88,15 +89,19 @@ impl Session for McpSession {
     }
 
     fn ask<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, Asked> {
-        Box::pin(self.asking.ask(&self.sealer, form))
+        Box::pin(self.asking.ask_after(&self.sealer, form, None))
     }
 
     fn can_ask(&self) -> bool {
         self.asking.can_ask()
     }
 
-    fn asks_by_repeating(&self) -> bool {
-        self.asking.asks_by_repeating()
+    fn ask_after<'a>(&'a self, form: &'a Form, done: Value) -> BoxFuture<'a, Asked> {
+        Box::pin(self.asking.ask_after(&self.sealer, form, Some(done)))
+    }
+
+    fn round(&self) -> Round {
+        self.asking.round(&self.sealer)
     }
 
     fn is_answering(&self) -> bool {

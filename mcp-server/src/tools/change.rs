@@ -10,7 +10,7 @@ use super::{Ctx, core::wait_for_task, session};
 use crate::{
     Code, Error, Result,
     insight::estate::Guest,
-    pve::{ApiPath, Params, Upid, Upload, loose},
+    pve::{ApiPath, Params, TaskStatus, Upid, Upload, loose},
     render::{Answer, units},
     safety::{
         Caller, Fresh, Method, Operation, Outcome, Permit, Plan, Said, Trail,
@@ -125,6 +125,17 @@ pub(super) fn dry_run(plan: Plan) -> Answer {
         answer.extend(plan);
     }
     Answer::new(answer).heading("nothing was sent")
+}
+
+/// How a task ended, with the first error of its log where the end does not say
+/// it: the text of an answer has no more of the log than that.
+fn failure(ended: &TaskStatus) -> String {
+    let exit = ended.exitstatus();
+    let said = |line: &str| line.trim_start_matches("TASK ERROR:").trim() == exit.trim();
+    match ended.first_error.as_deref().filter(|line| !said(line)) {
+        Some(line) => format!("the task ended with: {exit}; its log has {line:?}"),
+        None => format!("the task ended with: {exit}"),
+    }
 }
 
 /// The client shows the form by itself; this answer is never seen.
@@ -350,7 +361,7 @@ impl Ctx<'_> {
             return Ok(sent.with("task", task));
         }
         let request = sent.answer.get("request").cloned().unwrap_or(Value::Null);
-        Err(Error::new(Code::TaskFailed, format!("the task ended with: {}", ended.exitstatus()))
+        Err(Error::new(Code::TaskFailed, failure(&ended))
             .hint("the end of its log is in `task`; pve_task_log shows all of it")
             .with("task", task)
             .with("request", request))

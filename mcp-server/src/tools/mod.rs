@@ -23,7 +23,7 @@ pub mod validate;
 
 pub use context::Ctx;
 pub use registry::{Access, Group, Tool, registered};
-pub use session::{Asked, Form, Progress, Session, Silent};
+pub use session::{Asked, Form, Progress, Round, Session, Silent};
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 

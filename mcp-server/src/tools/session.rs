@@ -1,6 +1,9 @@
 //! Who is calling, as far as a tool needs to know.
 
+use std::sync::{Mutex, PoisonError};
+
 use futures::future::BoxFuture;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 /// One step of long work.
@@ -39,6 +42,17 @@ pub enum Asked {
     Later,
 }
 
+/// Where a call begins that the client may have repeated to answer a form.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Round {
+    /// At its beginning.
+    First,
+    /// After what an earlier round did, as its form carried it along.
+    From(Value),
+    /// Unknown: what the client brought back is too old, altered, or of another call.
+    Lost,
+}
+
 /// The caller of a tool: a client over the protocol, or a person at a terminal.
 pub trait Session: Send + Sync {
     /// Tells the caller how far long work is, if it wants to know.
@@ -59,9 +73,15 @@ pub trait Session: Send + Sync {
         false
     }
 
-    /// Whether a form ends the call, and the client repeats the whole of it with the answer.
-    fn asks_by_repeating(&self) -> bool {
-        false
+    /// Asks within a call that has changed something already. Where the client
+    /// repeats the call with the answer, `done` comes back by [`Session::round`].
+    fn ask_after<'a>(&'a self, form: &'a Form, _done: Value) -> BoxFuture<'a, Asked> {
+        self.ask(form)
+    }
+
+    /// Where this call begins.
+    fn round(&self) -> Round {
+        Round::First
     }
 
     /// Whether this call brings the answer to a form that was shown before.
@@ -73,41 +93,50 @@ pub trait Session: Send + Sync {
     fn client(&self) -> String;
 }
 
-/// A caller within a call that has changed something already. Such a call must
-/// not be repeated from its beginning, as it would make the same thing twice:
-/// a form that needs that is not shown.
-pub struct Underway<'a>(pub &'a dyn Session);
+/// A caller within a call that has changed something already. Where a form ends
+/// the call and the client repeats it, the repeated one goes on from what was
+/// told here, as doing all of it again would make the same thing twice.
+pub struct Underway<'a> {
+    session: &'a dyn Session,
+    done: Mutex<Value>,
+}
+
+impl<'a> Underway<'a> {
+    /// With what has been done so far.
+    pub fn new(session: &'a dyn Session, done: Value) -> Self {
+        Self { session, done: Mutex::new(done) }
+    }
+
+    /// Says what has been done by now.
+    pub fn did(&self, done: Value) {
+        *self.done.lock().unwrap_or_else(PoisonError::into_inner) = done;
+    }
+}
 
 impl Session for Underway<'_> {
     fn progress(&self, progress: Progress) {
-        self.0.progress(progress);
+        self.session.progress(progress);
     }
 
     fn cancelled(&self) -> CancellationToken {
-        self.0.cancelled()
+        self.session.cancelled()
     }
 
     fn ask<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, Asked> {
-        if self.asks_by_repeating() {
-            return Box::pin(std::future::ready(Asked::Expired));
-        }
-        self.0.ask(form)
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.session.ask_after(form, done)
     }
 
     fn can_ask(&self) -> bool {
-        self.0.can_ask()
-    }
-
-    fn asks_by_repeating(&self) -> bool {
-        self.0.asks_by_repeating()
+        self.session.can_ask()
     }
 
     fn is_answering(&self) -> bool {
-        self.0.is_answering()
+        self.session.is_answering()
     }
 
     fn client(&self) -> String {
-        self.0.client()
+        self.session.client()
     }
 }
 

@@ -78,12 +78,10 @@ impl World {
         seen.iter()
             .filter(|r| r.method != "GET")
             .map(|r| {
-                let params: Value = r
-                    .params
-                    .iter()
-                    .filter(|(name, _)| !matches!(name.as_str(), "digest"))
-                    .map(|(name, value)| (name.clone(), value.clone()))
-                    .collect();
+                // Where a fault answered, nobody has read the body yet.
+                let named = if r.params.is_empty() { form(&r.body) } else { r.params.clone() };
+                let params: Value =
+                    named.into_iter().filter(|(name, _)| name.as_str() != "digest").collect();
                 format!("{} {} {params}", r.method, r.api_path())
             })
             .collect()
@@ -102,6 +100,17 @@ impl World {
     pub fn option(&self, vmid: u32, key: &str) -> Option<String> {
         self.sim.with_state(|s| s.guests.get(&vmid)?.config.get(key).map(str::to_owned))
     }
+}
+
+/// The fields of a form.
+fn form(body: &[u8]) -> serde_json::Map<String, Value> {
+    let text = |t: &str| {
+        let t = t.replace('+', " ");
+        percent_encoding::percent_decode_str(&t).decode_utf8_lossy().into_owned()
+    };
+    let body = String::from_utf8_lossy(body);
+    let fields = body.split('&').filter_map(|field| field.split_once('='));
+    fields.map(|(name, value)| (text(name), text(value).into())).collect()
 }
 
 /// One case of a table: what is called, and what is sent for it.

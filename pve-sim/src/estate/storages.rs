@@ -121,4 +121,10 @@ fn images(state: &mut State) {
     orphan.node = Some("pve2".to_owned());
     orphan.vmid = Some(131);
     state.volumes.push(orphan);
+    // What guest 118 no longer uses, and still holds.
+    let mut unused =
+        Volume::new("local-lvm", "vm-118-disk-2", "images", "raw", 64 * GIB, born - 40 * DAY);
+    unused.node = Some("pve1".to_owned());
+    unused.vmid = Some(118);
+    state.volumes.push(unused);
 }

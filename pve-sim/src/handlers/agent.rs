@@ -10,6 +10,7 @@ use super::shell::Machine;
 use crate::api::call::{Answer, Call, done};
 use crate::api::failure::Failure;
 use crate::api::params;
+use crate::api::propstring;
 use crate::state::guest::{Agent, Guest, Kind};
 
 pub(crate) const ROUTES: &[Route] = &[
@@ -180,8 +181,14 @@ fn interfaces(c: &mut Call<'_>) -> Answer {
     let live = guest.live(c.now()).unwrap_or_default();
     for (n, (_, nic)) in guest.nics().iter().enumerate() {
         let mac = Guest::mac(nic).unwrap_or_default().to_lowercase();
-        let mut addresses: Vec<Value> = Vec::new();
-        if n == 0 {
+        // Cloud-init has set what it was given; the rest came by DHCP or by hand.
+        let told = guest.config.get(&format!("ipconfig{n}")).unwrap_or_default();
+        let mut addresses: Vec<Value> = ["ip", "ip6"]
+            .into_iter()
+            .filter_map(|key| propstring::get(told, key).filter(|ip| ip.contains('/')))
+            .map(|ip| address(&ip))
+            .collect();
+        if n == 0 && addresses.is_empty() {
             addresses.extend(agent.addresses.iter().map(|a| address(a)));
         }
         addresses.push(address(&format!("{}/64", link_local(&mac))));

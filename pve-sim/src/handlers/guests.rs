@@ -399,6 +399,11 @@ fn feature(c: &mut Call<'_>, kind: Kind) -> Answer {
     Ok(Value::Object(map).into())
 }
 
+/// What DHCP gives a guest that was made here.
+pub(super) fn lease(vmid: u32) -> String {
+    format!("10.20.40.{}/24", 100 + vmid % 100)
+}
+
 /// The link-local address that belongs to a MAC address.
 pub(super) fn link_local(mac: &str) -> String {
     let bytes: Vec<u8> = mac.split(':').filter_map(|b| u8::from_str_radix(b, 16).ok()).collect();
@@ -431,8 +436,10 @@ fn interfaces(c: &mut Call<'_>) -> Answer {
     for (_, nic) in guest.nics() {
         let mac = Guest::mac(&nic).unwrap_or_default().to_lowercase();
         let local = link_local(&mac);
-        let own = propstring::get(&nic, "ip").filter(|ip| ip.contains('/'));
-        let own = own.or_else(|| guest.agent.as_ref().and_then(|a| a.addresses.first().cloned()));
+        let ip = propstring::get(&nic, "ip").unwrap_or_default();
+        let known = guest.agent.as_ref().and_then(|a| a.addresses.first().cloned());
+        let leased = || (ip == "dhcp").then(|| lease(guest.vmid));
+        let own = Some(ip.clone()).filter(|ip| ip.contains('/')).or(known).or_else(leased);
         let mut addresses = Vec::new();
         let mut row = Map::new();
         row.insert(

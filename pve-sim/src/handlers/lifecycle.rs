@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Route;
 use super::create::{fresh_uuid, renewed_nic, reserving};
 use super::disks::{self, Owner};
-use super::guests::find;
+use super::guests::{find, lease};
 use super::power::{lock_error, unlocked};
 use crate::api::call::{Answer, Call};
 use crate::api::failure::Failure;
@@ -220,7 +220,7 @@ fn clone(c: &mut Call<'_>, kind: Kind) -> Answer {
         if let Some(source) = state.guests.get(&vmid) {
             guest.load = source.load;
             guest.agent = source.agent.clone().map(|mut a| {
-                a.addresses = vec![format!("10.20.40.{}/24", 100 + new % 100)];
+                a.addresses = vec![lease(new)];
                 a
             });
         }

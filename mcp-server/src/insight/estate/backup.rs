@@ -123,6 +123,8 @@ pub struct Backup {
     pub protected: bool,
     /// A backup server checked it and found it broken.
     pub broken: bool,
+    /// A backup server checked it and found it whole.
+    pub verified: bool,
 }
 
 impl Backup {
@@ -139,6 +141,7 @@ impl Backup {
             size: loose::uint(row, "size").unwrap_or(0),
             protected: loose::flag(row, "protected"),
             broken: verification == Some("failed"),
+            verified: verification == Some("ok"),
             volid,
         })
     }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::history::{self, History, percent};
 use crate::{
     Result,
     insight::{
@@ -26,6 +27,8 @@ pub struct Coverage {
     vmid: Option<Vmid>,
     /// Only guests with one.
     gaps: Option<bool>,
+    /// Also how the runs of the last 90 days went.
+    history: Option<bool>,
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<usize>,
     #[schemars(range(min = 0))]
@@ -59,7 +62,12 @@ pub async fn coverage(ctx: Ctx<'_>, args: Coverage) -> Result<Answer> {
     if args.gaps == Some(true) {
         lines.retain(|l| l.state != "ok");
     }
-    let columns = [
+    let history = match args.history {
+        Some(true) => Some(history::read(ctx, &estate).await),
+        _ => None,
+    };
+    let rate = history.as_ref().map(|h| h.good_of(lines.iter().map(|l| l.row.vmid)));
+    let mut columns = vec![
         "vmid",
         "name",
         "node",
@@ -73,15 +81,52 @@ pub async fn coverage(ctx: Ctx<'_>, args: Coverage) -> Result<Answer> {
         "reason",
         "disks_left_out",
     ];
-    let unseen =
-        all.unknown.iter().filter(|u| u.what.contains("backup") || u.what.contains("guest"));
+    if history.is_some() {
+        columns.extend([
+            "last_status",
+            "last_start",
+            "last_duration",
+            "last_verified",
+            "runs_90d",
+            "success_percent_90d",
+        ]);
+    }
+    // What is not looked for here is not missing either.
+    let unseen = all.unknown.iter().filter(|u| {
+        u.what != "failed backup tasks" && (u.what.contains("backup") || u.what.contains("guest"))
+    });
     let table = Table::new(columns)
-        .fill(lines.iter(), Page::new(args.limit, args.offset), Line::cells)
-        .missing(unseen.map(|u| format!("{}: {}", u.what, u.why)));
+        .fill(lines.iter(), Page::new(args.limit, args.offset), |line| {
+            let mut cells = line.cells();
+            cells.extend(history.iter().flat_map(|h| line.past(h)));
+            cells
+        })
+        .missing(
+            unseen
+                .map(|u| format!("{}: {}", u.what, u.why))
+                .chain(history.iter().flat_map(|h| h.missing.clone())),
+        );
     let answer = table.into_answer("guests and their backups");
     let counts: serde_json::Map<String, Value> =
         counts.into_iter().map(|(s, n)| (s.to_owned(), n.into())).collect();
-    Ok(answer.with("guests_by_state", counts))
+    let mut answer = answer.with("guests_by_state", counts);
+    if let Some((good, all)) = rate {
+        let percent = percent((good, all));
+        answer = answer.with(
+            "last_90_days",
+            json!({"runs": all, "failed": all - good, "success_percent": percent}),
+        );
+    }
+    // One guest is told disk by disk.
+    Ok(match lines.first() {
+        Some(line) if args.vmid.is_some() => answer.with("disks", disks(&line.row)),
+        _ => answer,
+    })
+}
+
+/// Each disk of a guest with its cover and, where it has one, the reason.
+fn disks(row: &GuestCover) -> Value {
+    row.disks.iter().map(|d| json!(d)).collect::<Vec<_>>().into()
 }
 
 /// One guest on its way into the table.
@@ -93,6 +138,22 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// How the guest's runs went.
+    fn past(&self, history: &History) -> [Value; 6] {
+        let runs = history.runs.get(&self.row.vmid).map_or(&[][..], Vec::as_slice);
+        let last = runs.last();
+        let status = last.map(|run| run.failure.clone().unwrap_or_else(|| "OK".to_owned()));
+        let seconds = last.and_then(|run| u64::try_from(run.seconds?).ok());
+        [
+            status.into(),
+            last.map(|run| units::time(run.start)).into(),
+            seconds.map(units::duration).into(),
+            self.last.map(|(_, b)| b.verified).into(),
+            runs.len().into(),
+            percent(history.good_of([self.row.vmid])).into(),
+        ]
+    }
+
     fn cells(&self) -> Vec<Value> {
         let out = |d: &&DiskCover| d.cover == Cover::Not && self.row.cover == Cover::Partly;
         let left_out: Vec<String> = self

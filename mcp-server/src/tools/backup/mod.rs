@@ -3,6 +3,7 @@
 mod contents;
 mod coverage;
 mod create;
+mod history;
 mod job_run;
 mod jobs;
 mod keep;

@@ -8,7 +8,7 @@ use super::{
     cloudinit,
     disk::{Format, word},
     new_id::{NewId, with_new_id},
-    steps::{After, future_guest, told_ahead},
+    steps::{After, Made, future_guest, told_ahead},
 };
 use crate::{
     Code, Error, Result,
@@ -156,8 +156,13 @@ impl Clone {
 /// `pve_guest_clone`
 pub async fn clone(ctx: Ctx<'_>, args: Clone) -> Result<Answer> {
     let source = ctx.guest_now(args.vmid).await?;
-    args.check(ctx, &source).await?;
     let after = args.after(&source)?;
+    if let Some(made) = Made::before(ctx)? {
+        let heading = format!("clone of {} as guest {}", title(&source), made.vmid);
+        let answer = after.go_on(ctx, made, &args.asked).await?;
+        return Ok(answer.heading(heading).untrusted(&["from", "after"]));
+    }
+    args.check(ctx, &source).await?;
     let node = args.target.as_ref().map_or_else(|| source.node.to_string(), ToString::to_string);
     let named = args.newid.is_some();
     // The clone begins with the options of its source, under a digest of its own.

@@ -7,7 +7,11 @@ use serde_json::{Map, Value, json};
 use crate::{
     Code, Error, Result,
     insight::estate::{Guest, GuestKind},
-    pve::{Params, Vmid, loose},
+    pve::{
+        Params, Vmid,
+        config_line::{Line, size},
+        loose,
+    },
     render::Answer,
     safety::{Method, Operation},
     tools::{
@@ -21,7 +25,7 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Set {
     vmid: Vmid,
-    /// As {"cores": 4, "onboot": true}.
+    /// As {"cores": 4}; an object changes parts of a line: {"scsi1": {"backup": false}}.
     set: Option<Map<String, Value>>,
     delete: Option<Vec<String>>,
     /// Drops their pending change.
@@ -49,14 +53,116 @@ pub async fn set(ctx: Ctx<'_>, args: Set) -> Result<Answer> {
     if let Some(both) = keys.iter().find(|k| named.contains(k)) {
         return Err(Error::argument(format!("option {both} is both set and deleted or reverted")));
     }
-    let mut params = Params::from_json(&Value::Object(args.set.unwrap_or_default()))?;
+    let (set, digest) = lines(ctx, &guest, args.set.unwrap_or_default(), args.digest).await?;
+    let mut params = Params::from_json(&Value::Object(set))?;
     for (word, list) in [("delete", &args.delete), ("revert", &args.revert)] {
         if let Some(list) = list.as_ref().filter(|l| !l.is_empty()) {
             params = params.with(word, list.join(","));
             keys.extend(list.iter().cloned());
         }
     }
-    change(ctx, &guest, params, &keys, args.digest, &args.asked).await
+    change(ctx, &guest, params, &keys, digest, &args.asked).await
+}
+
+/// What is set, with each line whole: Proxmox replaces lines, so what was not
+/// named is taken from the present one, whose digest then goes along.
+async fn lines(
+    ctx: Ctx<'_>,
+    guest: &Guest,
+    mut set: Map<String, Value>,
+    digest: Option<String>,
+) -> Result<(Map<String, Value>, Option<String>)> {
+    let is_line = |name: &str, value: &Value| {
+        value.is_object()
+            || is_disk(name) && value.as_str().is_some_and(|line| line.contains("size="))
+    };
+    if !set.iter().any(|(name, value)| is_line(name, value)) {
+        return Ok((set, digest));
+    }
+    let now = ctx.get_below(guest, &["config"], Params::new()).await?;
+    for (name, value) in &mut set {
+        let present = loose::text(&now, name).unwrap_or_default();
+        let whole = match value {
+            Value::Object(parts) => merged(name, &present, parts)?,
+            Value::String(line) if is_disk(name) => without_size(name, &present, line)?,
+            _ => continue,
+        };
+        *value = whole.into();
+    }
+    Ok((set, digest.or_else(|| loose::text(&now, "digest"))))
+}
+
+/// A line with some of its parts changed; `null` takes one out.
+fn merged(name: &str, present: &str, parts: &Map<String, Value>) -> Result<String> {
+    let mut line = Line::parse(present, default_key(name));
+    for (key, value) in parts {
+        let odd = |what: &str| {
+            Error::argument(format!("{key:?} of {name} {what}")).with("argument", "set")
+        };
+        if !is_option_name(key) {
+            return Err(odd("is no part of a line"));
+        }
+        if is_disk(name) && key == "size" {
+            return Err(odd("is not set: it follows the volume")
+                .hint("pve_disk_resize makes a disk larger"));
+        }
+        let text = match value {
+            Value::Null => {
+                line.remove(key);
+                continue;
+            }
+            Value::Bool(on) => u8::from(*on).to_string(),
+            Value::Number(number) => number.to_string(),
+            Value::String(text) => text.clone(),
+            _ => return Err(odd("is no single value")),
+        };
+        line.set(key, &text)?;
+    }
+    Ok(if is_disk(name) { line.to_write() } else { line.to_string() })
+}
+
+/// A disk's line as it may be written. A size that says what the disk has is
+/// left out; another one would be a resize, which this is not.
+fn without_size(name: &str, present: &str, wanted: &str) -> Result<String> {
+    let key = default_key(name);
+    let (now, line) = (Line::parse(present, key), Line::parse(wanted, key));
+    let bytes = |line: &Line| line.get("size").and_then(size);
+    let source = |line: &Line| key.and_then(|k| line.get(k)).map(str::to_owned);
+    if source(&now) == source(&line) && bytes(&now) != bytes(&line) {
+        return Err(Error::argument(format!(
+            "{name} has {}, and its line does not change that",
+            now.get("size").unwrap_or("another size")
+        ))
+        .hint("pve_disk_resize makes a disk larger; leave `size` out here")
+        .with("argument", "set"));
+    }
+    Ok(line.to_write())
+}
+
+/// An option's name without its number.
+fn bare(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit())
+}
+
+fn is_disk(name: &str) -> bool {
+    matches!(default_key(name), Some("file" | "volume"))
+}
+
+/// The key that a value without one belongs to, as the API's formats have it.
+fn default_key(name: &str) -> Option<&'static str> {
+    Some(match bare(name) {
+        "scsi" | "virtio" | "sata" | "ide" | "efidisk" | "tpmstate" => "file",
+        "rootfs" | "mp" => "volume",
+        "agent" => "enabled",
+        "vga" | "machine" => "type",
+        "cpu" => "cputype",
+        "memory" => "current",
+        "watchdog" => "model",
+        "hostpci" | "usb" => "host",
+        "rng" => "source",
+        "startup" => "order",
+        _ => return None,
+    })
 }
 
 /// A name such as `net0` or `ostype`: what could end a list is none.
@@ -178,4 +284,64 @@ pub async fn tags(ctx: Ctx<'_>, args: Tags) -> Result<Answer> {
 fn is_tag(tag: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     tag.starts_with(word) && tag.chars().all(|c| word(c) || matches!(c, '-' | '+' | '.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_lines() {
+        let disk = "local-lvm:vm-1-disk-0,discard=on,iothread=1,size=32G";
+        for (name, present, parts, want) in [
+            (
+                "scsi0",
+                disk,
+                json!({"backup": false}),
+                Some("local-lvm:vm-1-disk-0,discard=on,iothread=1,backup=0"),
+            ),
+            ("scsi0", disk, json!({"iothread": null}), Some("local-lvm:vm-1-disk-0,discard=on")),
+            ("scsi0", disk, json!({"size": "64G"}), None),
+            ("scsi0", disk, json!({"cache": "none,backup=0"}), None),
+            ("scsi0", disk, json!({"cache,x": "none"}), None),
+            ("scsi0", disk, json!({"cache": ["none"]}), None),
+            (
+                "net0",
+                "virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1",
+                json!({"mtu": 9000}),
+                Some("virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1,mtu=9000"),
+            ),
+            (
+                "agent",
+                "1,fstrim_cloned_disks=1",
+                json!({"enabled": false}),
+                Some("0,fstrim_cloned_disks=1"),
+            ),
+            ("startup", "order=2,up=30", json!({"up": 60}), Some("order=2,up=60")),
+            (
+                "mp0",
+                "local-lvm:vm-1-disk-1,mp=/srv,size=8G",
+                json!({"backup": true}),
+                Some("local-lvm:vm-1-disk-1,mp=/srv,backup=1"),
+            ),
+            ("features", "", json!({"nesting": 1}), Some("nesting=1")),
+        ] {
+            let line = merged(name, present, parts.as_object().unwrap());
+            assert_eq!(line.ok().as_deref(), want, "{name} {parts}");
+        }
+    }
+
+    #[test]
+    fn a_size_is_never_written() {
+        let disk = "local-lvm:vm-1-disk-0,iothread=1,size=32G";
+        for (wanted, want) in [
+            ("local-lvm:vm-1-disk-0,size=32G", Some("local-lvm:vm-1-disk-0")),
+            ("local-lvm:vm-1-disk-0,size=32768M,ssd=1", Some("local-lvm:vm-1-disk-0,ssd=1")),
+            ("local-lvm:vm-1-disk-0,size=64G", None),
+            ("local-lvm:vm-1-disk-0,size=", None),
+            ("local-lvm:vm-1-disk-5,size=64G", Some("local-lvm:vm-1-disk-5")),
+        ] {
+            assert_eq!(without_size("scsi0", disk, wanted).ok().as_deref(), want, "{wanted}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use super::{
     disk::new_volume,
     new_id::{NewId, with_new_id},
     nic,
-    steps::After,
+    steps::{After, Made},
 };
 use crate::{
     Error, Result,
@@ -156,6 +156,9 @@ pub async fn create(ctx: Ctx<'_>, args: Create) -> Result<Answer> {
         ..After::default()
     };
     after.check(GuestKind::Lxc, &args.asked)?;
+    if let Some(made) = Made::before(ctx)? {
+        return after.go_on(ctx, made, &args.asked).await;
+    }
     let params = args.params(ctx, &node).await?;
     let (vmid, done) = with_new_id(ctx, NewId::of(args.vmid), |vmid| {
         let params = params.clone().with("vmid", vmid);

@@ -10,7 +10,7 @@ use super::{
     disk::{Bus, Cache, Format, new_volume, word},
     new_id::{NewId, with_new_id},
     nic,
-    steps::{After, future_guest, told_ahead},
+    steps::{After, Made, future_guest, told_ahead},
 };
 use crate::{
     Error, Result,
@@ -252,6 +252,9 @@ pub async fn create(ctx: Ctx<'_>, args: Create) -> Result<Answer> {
         ..After::default()
     };
     after.check(GuestKind::Qemu, &args.asked)?;
+    if let Some(made) = Made::before(ctx)? {
+        return after.go_on(ctx, made, &args.asked).await;
+    }
     let params = args.params(ctx, &node).await?;
     let (vmid, done) = with_new_id(ctx, NewId::of(args.vmid), |vmid| {
         let params = params.clone().with("vmid", vmid);

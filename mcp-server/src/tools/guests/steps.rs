@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::cloudinit;
@@ -12,7 +13,7 @@ use crate::{
     render::Answer,
     safety::{Class, Facts, Method, Operation, classify},
     tools::{
-        Ctx, Progress,
+        Ctx, Progress, Round,
         change::{AskedTask, Sent, Submitted, on_guest},
         session::Underway,
     },
@@ -126,7 +127,7 @@ impl After {
                     format!("repeat the call with `confirm` set to {path}")
                 } else {
                     format!(
-                        "repeat the call with `confirm` set to {path}, and with the VMID {}",
+                        "repeat the call with `confirm` set to {path}, and with `newid` {}",
                         guest.vmid
                     )
                 };
@@ -143,7 +144,7 @@ impl After {
         Ok(())
     }
 
-    /// Does what follows; each step that is done is told.
+    /// Does what follows after a guest was made; each step that is done is told.
     ///
     /// # Errors
     /// The first that a step answers, with what stands now.
@@ -155,38 +156,43 @@ impl After {
         first: &'static str,
         asked: &AskedTask,
     ) -> Result<Answer> {
-        let mut steps = vec![json!({"step": first, "status": "done"})];
-        let mut answer = made;
-        if !self.is_nothing() && answer.answer.get("status").is_some_and(|s| s == "started") {
+        let steps = vec![json!({"step": first, "status": "done"})];
+        self.go_on(ctx, Made { vmid, answer: made.answer, steps }, asked).await
+    }
+
+    /// The same, where an earlier round of the call may have done some of it.
+    ///
+    /// # Errors
+    /// As [`After::run`].
+    pub async fn go_on(&self, ctx: Ctx<'_>, made: Made, asked: &AskedTask) -> Result<Answer> {
+        let vmid = made.vmid;
+        if !self.is_nothing() && made.answer.get("status").is_some_and(|s| s == "started") {
             let note = "the guest is still being made; its other steps were not begun";
-            return Ok(answer
-                .with("steps", steps)
-                .with("note", note)
-                .into_answer(format!("guest {vmid}")));
+            return Ok(made.told().with("note", note));
         }
-        let underway = Underway(ctx.session);
+        let underway = Underway::new(ctx.session, json!(made));
         let later = Ctx { session: &underway, ..ctx };
-        let outcome = self.each(later, vmid, &mut steps, asked).await;
+        let mut made = made;
+        let outcome = self.each(later, &underway, &mut made, asked).await;
         let stands = standing(ctx, vmid).await;
         match outcome {
             Ok(addresses) => {
-                answer = answer.with("after", stands);
-                if steps.len() > 1 {
-                    answer = answer.with("steps", steps);
-                }
+                let mut answer = made.told().with("after", stands);
                 if self.address {
                     let none = addresses.is_empty();
                     answer = answer.with("addresses", addresses);
                     if none {
-                        answer = answer.with("note", "no address was seen in time; pve_guest_network shows it when it is there");
-                        answer.answer.insert("status".into(), "started".into());
+                        answer = answer.with("status", "started").with(
+                            "note",
+                            "no address was seen in time; pve_guest_network shows it when it is there",
+                        );
                     }
                 }
-                Ok(answer.into_answer(format!("guest {vmid}")).untrusted(&["after", "addresses"]))
+                Ok(answer.untrusted(&["after", "addresses"]))
             }
-            Err((step, error)) => Err(alone(ctx, step, error)
+            Err((step, error)) => Err(alone(step, error)
                 .with("step", step)
-                .with("steps_done", steps)
+                .with("steps_done", made.steps)
                 .with("vmid", vmid.get())
                 .with("after", stands)
                 .with(
@@ -199,8 +205,8 @@ impl After {
     async fn each(
         &self,
         ctx: Ctx<'_>,
-        vmid: Vmid,
-        steps: &mut Vec<Value>,
+        underway: &Underway<'_>,
+        made: &mut Made,
         asked: &AskedTask,
     ) -> std::result::Result<Vec<String>, (&'static str, Error)> {
         if self.is_nothing() {
@@ -208,21 +214,27 @@ impl After {
         }
         let begun = Instant::now();
         let found = async {
-            let guest = ctx.guest_now(vmid).await?;
+            let guest = ctx.guest_now(made.vmid).await?;
             let config = ctx.get_below(&guest, &["config"], Params::new()).await?;
             let calls = self.calls(&guest, &config)?;
             Ok((guest, calls))
         };
         let (guest, calls) = found.await.map_err(|e| ("configure", e))?;
         for (step, call) in calls {
-            ctx.session
-                .progress(Progress { message: format!("{step} guest {vmid}"), percent: None });
+            if made.steps.iter().any(|done| done.get("step").is_some_and(|s| s == step)) {
+                continue;
+            }
+            ctx.session.progress(Progress {
+                message: format!("{step} guest {}", made.vmid),
+                percent: None,
+            });
             let done = ctx.run(call, asked).await.map_err(|e| (step, e))?;
             if let Submitted::Sent(sent) = done {
                 let status = sent.answer.get("status").cloned().unwrap_or(Value::Null);
-                steps.push(
+                made.steps.push(
                     json!({"step": step, "status": status, "request": sent.answer.get("request")}),
                 );
+                underway.did(json!(made));
             }
         }
         if !self.address {
@@ -232,7 +244,7 @@ impl After {
         loop {
             let seen = addresses(ctx, &guest).await;
             if !seen.is_empty() || Instant::now() >= end {
-                steps.push(json!({"step": "address", "status": if seen.is_empty() { "waiting" } else { "done" }}));
+                made.steps.push(json!({"step": "address", "status": if seen.is_empty() { "waiting" } else { "done" }}));
                 return Ok(seen);
             }
             let cancelled = ctx.session.cancelled();
@@ -244,19 +256,58 @@ impl After {
     }
 }
 
-/// The error of a step whose form would have begun the call anew: the step is
-/// to be made by a call of its own, which can be approved.
-fn alone(ctx: Ctx<'_>, step: &str, error: Error) -> Error {
-    let unasked = matches!(error.code, Code::ApprovalExpired | Code::ApprovalRequired);
-    if !unasked || !ctx.session.asks_by_repeating() {
+/// A guest that was made, by this call or an earlier round of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Made {
+    /// Its VMID.
+    pub vmid: Vmid,
+    /// The answer so far.
+    answer: Map<String, Value>,
+    /// The steps that are done.
+    steps: Vec<Value>,
+}
+
+impl Made {
+    /// What an earlier round of this call has made. A form ends a call, and its
+    /// client repeats it with the person's answer: nothing is made a second time.
+    ///
+    /// # Errors
+    /// `approval_expired` where it cannot be known what earlier rounds did.
+    pub fn before(ctx: Ctx<'_>) -> Result<Option<Self>> {
+        match ctx.session.round() {
+            Round::First => Ok(None),
+            Round::From(done) => serde_json::from_value(done)
+                .map(Some)
+                .map_err(|_| Error::internal("what an earlier round did cannot be read")),
+            Round::Lost => Err(Error::new(
+                Code::ApprovalExpired,
+                "the answer came too late, or was for something else; nothing was sent",
+            )
+            .hint("pve_list_vms shows whether the guest was made; if not, make the call anew")),
+        }
+    }
+
+    fn told(self) -> Answer {
+        let answer = Answer::new(self.answer).heading(format!("guest {}", self.vmid));
+        if self.steps.len() > 1 { answer.with("steps", self.steps) } else { answer }
+    }
+}
+
+/// The error of a step that needs a person elsewhere: to repeat the call would
+/// make another guest, so the step is to be made by a call of its own.
+fn alone(step: &str, error: Error) -> Error {
+    if !matches!(error.code, Code::ApprovalExpired | Code::ApprovalRequired) {
         return error;
     }
     let tools = match step {
         "start" => "pve_guest_start",
         _ => "pve_cloudinit_set or pve_guest_config_set, then pve_guest_start",
     };
-    Error::new(Code::ApprovalRequired, format!("the step {step} needs a person's yes of its own"))
-        .hint(format!("the guest is there, do not make it again: continue with {tools}"))
+    let hint = format!(
+        "{}; the guest is there, do not make it again: continue with {tools}",
+        error.advice()
+    );
+    error.hint(hint)
 }
 
 /// The guest in few words, as it is now.
