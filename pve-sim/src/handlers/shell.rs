@@ -132,6 +132,15 @@ impl Machine<'_> {
     }
 
     fn shell(&mut self, script: &str, input: &[u8]) -> Ran {
+        // Half of a script would do something else than the whole.
+        let known = |line: &str| {
+            let first = line.split_whitespace().next().unwrap_or_default();
+            !["if", "for", "while", "case", "{", "(", "set", "trap"].contains(&first)
+                && !first.ends_with("()")
+        };
+        if !script.lines().all(known) {
+            return Ran::failed(2, "sh: 1: Syntax error: too much for this shell\n".to_owned());
+        }
         let mut all = Ran::default();
         for (pipeline, needs_success) in commands(&words(script)) {
             if needs_success && all.code != 0 {
