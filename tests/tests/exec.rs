@@ -226,6 +226,94 @@ fn files_are_written_whole_and_read_back() {
     assert_eq!(code(&refused), "flag_disabled");
 }
 
+/// Stands before a program that a script uses. Armed with a name, `before` or
+/// `after`, and a victim, it ends the script (all processes up to the guard), or
+/// the guard itself, at that moment; with the victim `nobody` it waits.
+const ENDS_IT: &str = r#"#!/bin/sh
+me=${0##*/}
+armed= when= victim=
+read armed when victim </run/armed 2>/dev/null
+if [ "$armed" != "$me" ]; then exec /usr/bin/$me "$@"; fi
+end() {
+  echo "$me" >>/run/hit
+  if [ "$victim" = nobody ]; then exec sleep 60; fi
+  p=$PPID
+  while [ "$p" -gt 1 ]; do
+    read comm </proc/$p/comm
+    read id name state parent rest </proc/$p/stat
+    case $comm in
+      pve-guard) if [ "$victim" = guard ]; then kill -9 "$p"; fi; break ;;
+      *) if [ "$victim" = script ]; then kill -9 "$p"; fi ;;
+    esac
+    p=$parent
+  done
+}
+if [ "$when" = before ]; then end; fi
+/usr/bin/$me "$@"
+code=$?
+if [ "$when" = after ]; then end; fi
+exit $code
+"#;
+
+/// A write that is cut at any program of its script, by the end of the script,
+/// of the guard or of the connection, leaves the old file, or the new one, whole.
+#[test]
+fn a_write_that_is_cut_leaves_the_old_file_whole() {
+    let Some(world) = World::new() else { return };
+    fs::create_dir_all(world.node.path("/srv")).unwrap();
+    let tools = ["cat", "sha256sum", "wc", "stat", "cp", "chmod", "sync", "mv"];
+    for tool in tools {
+        world.node.write(&format!("/usr/local/bin/{tool}"), ENDS_IT, 0o755);
+    }
+    let file = world.node.path("/srv/file");
+    let (old, new) = ("old\n".repeat(50_000), "new one\n".repeat(130_000));
+    let write = json!({"vmid": 200, "path": "/srv/file", "content": new});
+    let over = || e2e::eventually("the script is over", || world.node.count("[.]pve-[$]1") == 0);
+    let whole = |what: &str| {
+        let now = fs::read_to_string(&file).unwrap();
+        assert!(now == old || now == new, "torn: {what}, {} bytes", now.len());
+        now == new
+    };
+    let mut server = world.server(&[]);
+    let mut seen = [0, 0];
+    for tool in tools {
+        for when in ["before", "after"] {
+            for victim in ["script", "guard"] {
+                fs::write(&file, &old).unwrap();
+                let hit = world.node.path("/run/hit");
+                let _ = fs::remove_file(&hit);
+                world.node.write("/run/armed", &format!("{tool} {when} {victim}\n"), 0o644);
+                let answer = server.call("pve_guest_file_write", write.clone());
+                over();
+                let what = format!("{tool} {when} {victim}: {answer}");
+                assert!(hit.exists(), "not reached: {what}");
+                let is_new = whole(&what);
+                seen[usize::from(is_new)] += 1;
+                assert!(answer["isError"] == json!(true) || is_new, "{what}");
+            }
+        }
+    }
+    assert!(seen[0] > 0 && seen[1] > 0, "both ends are seen: {seen:?}");
+
+    // The connection ends with the server, and the guard ends what it runs.
+    for tool in ["cat", "sha256sum", "mv"] {
+        fs::write(&file, &old).unwrap();
+        let hit = world.node.path("/run/hit");
+        let _ = fs::remove_file(&hit);
+        world.node.write("/run/armed", &format!("{tool} before nobody\n"), 0o644);
+        server.send_call("pve_guest_file_write", write.clone());
+        e2e::eventually("the write is under way", || hit.exists());
+        drop(server);
+        over();
+        assert!(!whole(tool), "{tool}: nothing was put in place");
+        server = world.server(&[]);
+    }
+    // Nothing that was left stands in the way of the next.
+    fs::remove_file(world.node.path("/run/armed")).unwrap();
+    server.ok("pve_guest_file_write", write);
+    assert_eq!(fs::read_to_string(&file).unwrap(), new);
+}
+
 #[test]
 fn commands_and_files_in_a_vm_go_by_its_agent() {
     let estate = Estate::sample();

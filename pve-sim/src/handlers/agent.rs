@@ -295,8 +295,13 @@ fn exec(c: &mut Call<'_>) -> Answer {
         return Err(Failure::proxy(596, "Broken pipe"));
     };
     let files = machine.agent.files;
-    if let Some(agent) = c.state.guests.get_mut(&vmid).and_then(|g| g.agent.as_mut()) {
-        agent.files = files;
+    if let Some(guest) = c.state.guests.get_mut(&vmid) {
+        if let Some(agent) = guest.agent.as_mut() {
+            agent.files = files;
+        }
+        if ran.down {
+            guest.stop();
+        }
     }
     let pid = 150 + 2 * u32::try_from(c.state.agent_runs.len()).unwrap_or(0);
     let mut status = serde_json::Map::new();

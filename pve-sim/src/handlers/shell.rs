@@ -12,6 +12,8 @@ pub(super) struct Ran {
     pub(super) err: Vec<u8>,
     /// Goes on for so many seconds.
     pub(super) seconds: i64,
+    /// The guest goes down with it.
+    pub(super) down: bool,
 }
 
 impl Ran {
@@ -87,6 +89,7 @@ impl Machine<'_> {
                     .next()
                     .unwrap_or("/"),
             ),
+            "poweroff" | "halt" => Ran { down: true, ..Ran::default() },
             "systemctl" => systemctl(args),
             "sh" | "bash" if arg(0) == "-c" => self.shell(arg(1), input),
             _ => return None,
@@ -161,6 +164,7 @@ impl Machine<'_> {
             all.err.extend(ran.err);
             all.code = ran.code;
             all.seconds += ran.seconds;
+            all.down |= ran.down;
         }
         all
     }
@@ -185,6 +189,7 @@ impl Machine<'_> {
             });
             all.code = ran.code;
             all.seconds += ran.seconds;
+            all.down |= ran.down;
             all.err.extend(ran.err);
             match file {
                 Some(path) => {

@@ -11,7 +11,11 @@ use crate::{
     pve::{GuestConfig, GuestKind, NodeName, Params, loose},
     safety::Permit,
     safety::deed::{Place, Run, Step, exec_params},
-    tools::{Ctx, Progress, deeds::Doing},
+    tools::{
+        Ctx, Progress,
+        deeds::Doing,
+        guests::agent::{is_frozen, switched_off},
+    },
 };
 
 mod trouble;
@@ -65,13 +69,8 @@ impl Agent {
         match info {
             Ok(info) => {
                 let info = info.get("result").unwrap_or(&info);
-                let commands = info.get("supported_commands").unwrap_or(&Value::Null);
-                agent.off = loose::rows(commands)
-                    .iter()
-                    .filter(|c| c.get("enabled").is_some() && !loose::flag(c, "enabled"))
-                    .filter_map(|c| loose::text(c, "name"))
-                    .collect();
-                if agent.is_frozen() {
+                agent.off = switched_off(info);
+                if is_frozen(&agent.off) {
                     return Err(trouble::frozen(place));
                 }
             }
@@ -84,12 +83,6 @@ impl Agent {
             agent.windows = loose::str(os, "id") == Some("mswindows");
         }
         Ok(agent)
-    }
-
-    /// While its file systems are frozen an agent does hardly anything.
-    fn is_frozen(&self) -> bool {
-        let off = |name: &str| self.off.iter().any(|n| n == name);
-        off("guest-exec") && off("guest-get-osinfo") && !off("guest-fsfreeze-thaw")
     }
 
     /// Whether a command is switched on.

@@ -105,7 +105,9 @@ pub(super) fn missing(place: &Place, program: &str, error: Error) -> Error {
 }
 
 pub(super) fn unknown_process(error: &Error) -> bool {
-    error.message.contains("PID ") && error.message.contains("does not exist")
+    let text = &error.message;
+    text.contains("PID ") && text.contains("does not exist")
+        || text.contains("Invalid parameter 'pid'")
 }
 
 /// Faults on the way that say nothing about the process.
