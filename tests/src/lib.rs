@@ -13,6 +13,8 @@ pub mod guest;
 #[cfg(target_os = "linux")]
 pub mod node;
 mod server;
+#[cfg(target_os = "linux")]
+pub mod world;
 
 pub use arguments::{call_least, least, listed, name, plausible};
 pub use binaries::{built, repository};

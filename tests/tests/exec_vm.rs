@@ -99,7 +99,6 @@ fn f08_f10_a_command_tells_how_it_ended() {
     fs::write(world.guest.path("/srv/go"), "").unwrap();
     let ran = run(json!({"pid": pid, "timeout_s": 20}));
     assert_eq!((&ran["exit_code"], &ran["stdout"]), (&json!(0), &json!("end\n")), "{ran}");
-    drop(run);
 
     for (arguments, want) in [
         // The agent tells an end once.
