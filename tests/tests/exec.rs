@@ -269,6 +269,70 @@ fn a_write_that_is_cut_leaves_the_old_file_whole() {
     assert_eq!(fs::read_to_string(&file).unwrap(), new);
 }
 
+/// F15: owners are the container's own, by its names.
+#[test]
+fn f15_owners_are_those_of_the_container() {
+    use std::os::unix::fs::MetadataExt;
+    let Some(world) = World::new() else { return };
+    fs::create_dir_all(world.node.path("/srv")).unwrap();
+    world.node.sh("echo web:x:4711:4712::/:/bin/sh >>/etc/passwd; echo web:x:4712: >>/etc/group");
+    let mut server = world.server(&[]);
+    let file = world.node.path("/srv/file");
+    for (owner, want) in [
+        (None, (0, 0)),
+        (Some("web"), (4711, 0)),
+        (Some("web:web"), (4711, 4712)),
+        // What is there keeps its owner.
+        (None, (4711, 4712)),
+        (Some("0:0"), (0, 0)),
+    ] {
+        let arguments = json!({"vmid": 200, "path": "/srv/file", "content": "x", "owner": owner});
+        server.ok("pve_guest_file_write", arguments);
+        let meta = fs::metadata(&file).unwrap();
+        assert_eq!((meta.uid(), meta.gid()), want, "{owner:?}");
+    }
+    let unknown = json!({"vmid": 200, "path": "/srv/file", "content": "y", "owner": "no-one"});
+    let refused = server.refused("pve_guest_file_write", unknown);
+    assert_eq!((code(&refused), &refused["reason"]), ("invalid_argument", &json!("owner")));
+    assert_eq!(fs::read(&file).unwrap(), b"x");
+}
+
+/// F17: content is no argument, so that its length is not that of one.
+#[test]
+fn f17_large_files_go_by_input() {
+    let Some(world) = World::new() else { return };
+    fs::create_dir_all(world.node.path("/srv")).unwrap();
+    let mut server = world.server(&[]);
+    let content = "0123456789abcde\n".repeat(1 << 16);
+    let file = json!({"vmid": 200, "path": "/srv/file", "content": content});
+    let wrote = server.ok("pve_guest_file_write", file);
+    assert_eq!(wrote["bytes"], 1 << 20, "{wrote}");
+    assert!(fs::read_to_string(world.node.path("/srv/file")).unwrap() == content);
+    fs::write(world.node.path("/srv/large"), content.repeat(10)).unwrap();
+    let read = server
+        .ok("pve_guest_file_read", json!({"vmid": 200, "path": "/srv/large", "length": 11 << 20}));
+    assert_eq!((&read["size"], &read["truncated"]), (&json!(10 << 20), &json!(false)));
+    assert!(read["content"].as_str().unwrap() == content.repeat(10));
+    assert_eq!(read["sha256"].as_str().unwrap().len(), 64);
+}
+
+/// F23: a container that goes down takes its command along, and that is told.
+#[test]
+fn f23_a_container_that_goes_down_is_told() {
+    let Some(world) = World::new() else { return };
+    let ends =
+        "#!/bin/sh\ntouch /run/begun\nwhile ! [ -e /run/go ]; do sleep 0.05; done\nkill -9 $$\n";
+    world.node.write("/usr/local/bin/ends", ends, 0o755);
+    let mut server = world.server(&[]);
+    let id = server.send_call("pve_ct_exec", json!({"vmid": 200, "command": ["ends"]}));
+    e2e::eventually("the command has begun", || world.node.path("/run/begun").exists());
+    world.estate.sim().with_state(|state| state.guests.get_mut(&200).unwrap().stop());
+    world.node.write("/run/go", "", 0o644);
+    let ran = server.result(id);
+    assert_eq!(content(&ran)["guest_went_down"], true, "{ran}");
+    assert!(content(&ran)["notes"].to_string().contains("guest went down"), "{ran}");
+}
+
 #[test]
 fn commands_and_files_in_a_vm_go_by_its_agent() {
     let estate = Estate::sample();

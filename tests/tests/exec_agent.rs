@@ -241,3 +241,58 @@ fn f21_a_lock_is_told_and_stays() {
         |state: &mut pve_sim::State| state.guests[&VM].config.get("lock").map(str::to_owned);
     assert_eq!(estate.sim().with_state(still).as_deref(), Some("backup"));
 }
+
+/// A Windows guest gets its own shells, and no script for another one.
+#[test]
+fn a_windows_guest_gets_its_own_shells() {
+    let estate = Estate::sample();
+    agent(&estate, |a| {
+        a.windows = true;
+        a.files.insert("C:\\app\\a.ini".to_owned(), b"a=1\r\n".to_vec());
+    });
+    let mut server = server(
+        &estate,
+        &[("PROXMOX_ALLOW_EXEC_SHELL", "on"), ("PROXMOX_ALLOW_EXEC_SERVICES", "on")],
+    );
+    let mut sent = |tool: &str, mut arguments: Value, confirm: &str| {
+        estate.sim().clear_requests();
+        arguments["vmid"] = VM.into();
+        arguments["confirm"] = confirm.into();
+        server.call(tool, arguments);
+        let is_start = |seen: &&pve_sim::Seen| seen.path.ends_with("/agent/exec");
+        let requests = estate.sim().requests();
+        let seen = requests.iter().find(is_start).map(|seen| seen.params["command"].clone());
+        seen.unwrap_or_default()
+    };
+    for (arguments, want) in [
+        (json!({"command": "dir"}), json!(["cmd.exe", "/c", "dir"])),
+        (
+            json!({"command": "dir", "cwd": "C:\\Program Files"}),
+            json!(["cmd.exe", "/c", "cd /d \"C:\\Program Files\" && dir"]),
+        ),
+        (
+            json!({"command": "dir", "shell": "powershell"}),
+            json!(["powershell.exe", "-NoProfile", "-NonInteractive", "-Command", "dir"]),
+        ),
+    ] {
+        assert_eq!(sent("pve_vm_exec", arguments.clone(), "dir"), want, "{arguments}");
+    }
+    let service = json!({"service": "Windows Update", "action": "restart"});
+    let argv = sent("pve_guest_service", service, "restart Windows Update");
+    assert_eq!(argv[0], "powershell.exe", "{argv}");
+    assert!(argv[4].as_str().unwrap().contains("Get-Service -Name 'Windows Update'"), "{argv}");
+
+    let read = server.ok("pve_guest_file_read", json!({"vmid": VM, "path": "C:\\app\\a.ini"}));
+    assert_eq!((&read["content_base64"], &read["size"]), (&json!("YT0xDQo="), &json!(5)), "{read}");
+    for (tool, arguments, want) in [
+        ("pve_guest_file_list", json!({"path": "/app"}), "conflict"),
+        ("pve_guest_file_write", json!({"path": "/app/x", "content": "x"}), "conflict"),
+        ("pve_vm_exec", json!({"command": ["dir"], "cwd": "C:\\app"}), "invalid_argument"),
+        ("pve_vm_exec", json!({"command": "dir", "cwd": "C:\\a\" & del x"}), "invalid_argument"),
+    ] {
+        let mut all = arguments.clone();
+        all["vmid"] = VM.into();
+        let refused = server.refused(tool, all);
+        assert_eq!(code(&refused), want, "{tool} {arguments}: {refused}");
+    }
+}

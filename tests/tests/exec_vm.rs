@@ -50,6 +50,10 @@ fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|_| next()).collect()
 }
 
+fn run_log(server: &mut Server) -> String {
+    server.ok("pve_audit_log", json!({"tool": "pve_vm_exec"})).to_string()
+}
+
 /// F08, F10, F17: exit code, signal and both streams; no shell unless asked for.
 #[test]
 fn f08_f10_a_command_tells_how_it_ended() {
@@ -86,6 +90,15 @@ fn f08_f10_a_command_tells_how_it_ended() {
     let ran = run(json!({"command": many, "max_output": 1024}));
     assert_eq!((&ran["truncated"], &ran["stdout_bytes"]), (&json!(true), &json!(5000)));
     assert_eq!(ran["stdout"].as_str().unwrap().len(), 1024);
+
+    // What was run stands in the record as it was given.
+    let records = run_log(&mut server);
+    assert!(records.contains("*.txt") && records.contains("exit 7"), "{records}");
+    let mut run = |arguments: Value| {
+        let mut all = json!({"vmid": 100});
+        all.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
+        server.ok("pve_vm_exec", all)
+    };
 
     // One that goes on: its number, and how to ask for it.
     world

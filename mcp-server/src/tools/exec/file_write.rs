@@ -15,7 +15,7 @@ use crate::{
     pve::Vmid,
     render::Answer,
     safety::{
-        Deed, command,
+        Deed, Flag, command,
         deed::{NewFile, Place, Step, directory_of},
         files::{random_hex, sha256_of},
         redact::MASK,
@@ -70,12 +70,19 @@ pub async fn write(ctx: Ctx<'_>, args: Write) -> Result<Answer> {
         };
     }
     let way = way?;
+    // The name that was given is judged too, a system file's before anything is
+    // done in the guest; what is agreed to is the real one.
+    let tried = Asked { dry_run: Some(true), ..Asked::default() };
+    let guarded = !categories(&file.path).is_empty();
+    if guarded {
+        allow(ctx, deed(file.clone()), &tried, Ok(())).await?;
+    }
     let real = find(ctx, &way, &place, &args, &file.path).await?;
     if real != file.path {
         led_elsewhere(&args, &real)?;
-        // The name that was given is judged too; what is agreed to is the real one.
-        let tried = Asked { dry_run: Some(true), ..Asked::default() };
-        allow(ctx, deed(file.clone()), &tried, Ok(())).await?;
+        if !guarded {
+            allow(ctx, deed(file.clone()), &tried, Ok(())).await?;
+        }
     }
     let file = NewFile { path: real, ..file };
     let doing = match allow(ctx, deed(file.clone()), &args.asked, Ok(())).await? {
@@ -204,14 +211,16 @@ fn led_elsewhere(args: &Write, real: &str) -> Result<()> {
     if args.follow != Some(true) {
         return refused("give that path, or set follow");
     }
-    let guarded = |path: &str| {
-        let argv = ["tee".to_owned(), "--".to_owned(), path.to_owned()];
-        command::classify(&command::Command::Argv(&argv), None, None).categories
-    };
-    if guarded(real).is_subset(&guarded(&args.path)) {
+    if categories(real).is_subset(&categories(&args.path)) {
         return Ok(());
     }
     refused("that is a system file: name it itself")
+}
+
+/// What a write to this path would need.
+fn categories(path: &str) -> std::collections::BTreeSet<Flag> {
+    let argv = ["tee".to_owned(), "--".to_owned(), path.to_owned()];
+    command::classify(&command::Command::Argv(&argv), None, None).categories
 }
 
 /// What was written.

@@ -47,7 +47,8 @@ pub async fn status(ctx: Ctx<'_>, args: OneGuest) -> Result<Answer> {
             let info = ctx.get_below(&guest, &["agent", "info"], Params::new()).await;
             info.map_err(|e| {
                 if e.message.contains("agent is not running") {
-                    "agent not running: install and start qemu-guest-agent in the guest".to_owned()
+                    "agent not running: it does not answer; install and start qemu-guest-agent in the guest"
+                        .to_owned()
                 } else if e.message.contains("is not running") {
                     STOPPED.to_owned()
                 } else {
