@@ -131,6 +131,11 @@ impl Node {
         self.journal.lock().unwrap().join("\n")
     }
 
+    /// The first process of the node, as this machine counts.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Where a file of the node is for this process.
     pub fn path(&self, path: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{path}", self.pid))

@@ -1,5 +1,5 @@
-//! All that a call through the guard needs: the simulated API, and a node with
-//! real sshd, sudo and the guard.
+//! A node that the sample estate knows as well: the same container by the API
+//! of the simulator and by SSH, and a server that reaches both.
 
 use std::{fs, process::Command};
 
@@ -13,22 +13,20 @@ use crate::{
 const CONTAINER: &str =
     "arch: amd64\nhostname: dns-01\nunprivileged: 1\nrootfs: local-lvm:vm-200-disk-0,size=8G\n";
 
-/// A node, a desk that is joined with it, and an estate that says what it holds.
+/// A node that the sample estate knows as well, and its sshd.
 pub struct World {
-    /// The node.
+    /// The node, pve1 of the sample estate, with container 200.
     pub node: Node,
-    /// Where the server runs.
+    /// The configuration that points at it.
     pub desk: Desk,
-    /// The API.
+    /// The simulated estate.
     pub estate: Estate,
-    _sshd: Sshd,
+    /// How the node is reached.
+    pub sshd: Sshd,
 }
 
 impl World {
-    /// `None` where a node cannot be made and nothing insists.
-    ///
-    /// # Panics
-    /// When it cannot be made although it must.
+    /// The node, joined; `None` where none can be made and nothing insists.
     pub fn new() -> Option<Self> {
         let node = Node::start("pve1")?;
         node.write("/etc/pve/nodes/pve1/lxc/200.conf", CONTAINER, 0o640);
@@ -41,10 +39,10 @@ impl World {
                 desk.set(&format!("{line}\n"));
             }
         }
-        Some(Self { node, desk, estate, _sshd: sshd })
+        Some(Self { node, desk, estate, sshd })
     }
 
-    /// A server that may change things, with these variables.
+    /// A server in write mode with exec, and these variables.
     pub fn server(&self, more: &[(&str, &str)]) -> Server {
         let mut command = Command::new(built("proxmox-mcp"));
         command
