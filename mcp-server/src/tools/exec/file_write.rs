@@ -74,6 +74,12 @@ pub async fn write(ctx: Ctx<'_>, args: Write) -> Result<Answer> {
     // done in the guest; what is agreed to is the real one.
     let tried = Asked { dry_run: Some(true), ..Asked::default() };
     let guarded = !categories(&file.path).is_empty();
+    let confirmed = args.asked.confirm.as_ref() == Some(&file.path);
+    if guarded && !confirmed && args.follow != Some(true) {
+        // What is not confirmed is refused here, before the guest is looked into.
+        allow(ctx, deed(file), &args.asked, Ok(())).await?;
+        return Err(Error::internal("a system file was let through without confirmation"));
+    }
     if guarded {
         allow(ctx, deed(file.clone()), &tried, Ok(())).await?;
     }

@@ -25,7 +25,7 @@ const TOLD: usize = 500;
 ///
 /// # Errors
 /// `ssh_failed` where SSH is not set up.
-pub(super) fn ready(ctx: Ctx<'_>) -> Result<()> {
+fn ready(ctx: Ctx<'_>) -> Result<()> {
     if ctx.app.config.ssh.is_set_up() {
         return Ok(());
     }
@@ -95,6 +95,7 @@ async fn send(
     stdin: Option<&[u8]>,
     mut teller: Option<Teller<'_>>,
 ) -> Result<(Ran, bool)> {
+    ready(ctx)?;
     let mut ran = Ran::default();
     let (out, err) = (&mut ran.stdout, &mut ran.stderr);
     let cancel = either(ctx);
