@@ -3,6 +3,7 @@
 mod locks;
 mod preflight;
 mod refresh;
+mod services;
 mod simulation;
 mod sources;
 mod space;
@@ -50,6 +51,7 @@ pub(crate) fn plan(lists: Option<&Path>, client: &mut Client) -> Result<Plan, Re
         lists_age_s: refresh::lists_age_s(),
         kernel,
         problems,
+        services: services::of(simulation.upgrade.iter().chain(&simulation.downgrade)),
         install: simulation.install,
         upgrade: simulation.upgrade,
         downgrade: simulation.downgrade,

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -25,6 +26,9 @@ struct Args {
     /// Which built-in estate.
     #[arg(long, value_enum, default_value_t = Which::Sample)]
     estate: Which,
+    /// The agent of this VM is a real `qemu-ga` that listens there; may be given several times.
+    #[arg(long, value_name = "VMID=PATH", value_parser = agent_socket)]
+    agent_socket: Vec<(u32, PathBuf)>,
     /// Seconds a refused login is held back (the real server: 3).
     #[arg(long, default_value_t = 0)]
     auth_delay: u64,
@@ -36,6 +40,12 @@ enum Which {
     Sample,
     /// One node, seven guests, six tokens.
     Recorded,
+}
+
+fn agent_socket(text: &str) -> Result<(u32, PathBuf), String> {
+    let (vmid, path) = text.split_once('=').ok_or("not VMID=PATH")?;
+    let vmid = vmid.parse().map_err(|_| format!("{vmid:?} is no VMID"))?;
+    Ok((vmid, path.into()))
 }
 
 #[tokio::main]
@@ -57,8 +67,10 @@ async fn run(args: Args) -> std::io::Result<()> {
         (None, Which::Recorded) => Estate::recorded(),
     };
     let auth_delay = Duration::from_secs(args.auth_delay);
-    let sim =
-        Sim::start(Options { estate, bind: args.bind, auth_delay, ..Options::default() }).await?;
+    let agent_sockets = args.agent_socket;
+    let options =
+        Options { estate, bind: args.bind, auth_delay, agent_sockets, ..Options::default() };
+    let sim = Sim::start(options).await?;
     let (token_id, token_secret) = sim.token("admin").unwrap_or_default();
     let line = serde_json::json!({
         "url": sim.url(),

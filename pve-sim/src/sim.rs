@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub struct Options {
     /// How long a 401 is held back. The real server takes 3 s; the default here
     /// is none, so that tests do not wait.
     pub auth_delay: Duration,
+    /// Guests whose agent is a real `qemu-ga`, by its socket.
+    pub agent_sockets: Vec<(u32, PathBuf)>,
     /// How long tasks take, as a multiple of the built-in durations (fractions
     /// of a second to a few seconds). 0 ends every task at once.
     pub task_pace: f64,
@@ -40,6 +43,7 @@ impl Default for Options {
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             clock: Clock::Real,
             auth_delay: Duration::ZERO,
+            agent_sockets: Vec::new(),
             task_pace: 1.0,
         }
     }
@@ -56,7 +60,8 @@ impl Sim {
     /// Starts a server on the current Tokio runtime.
     ///
     /// # Errors
-    /// When the address cannot be bound or no certificate could be made.
+    /// When the address cannot be bound, no certificate could be made, or a guest
+    /// that is to have an agent has none.
     pub async fn start(options: Options) -> io::Result<Self> {
         let listener = TcpListener::bind(options.bind).await?;
         let addr = listener.local_addr()?;
@@ -64,6 +69,11 @@ impl Sim {
         let time = Time::new(options.clock);
         let mut state = options.estate.build(time.now_ms());
         state.tasks.pace = options.task_pace.max(0.0);
+        for (vmid, socket) in options.agent_sockets {
+            let agent = state.guests.get_mut(&vmid).and_then(|guest| guest.agent.as_mut());
+            let none = || io::Error::other(format!("guest {vmid} has no agent"));
+            agent.ok_or_else(none)?.socket = Some(socket);
+        }
         state.set_certificate(&identity.fingerprint, &identity.leaf_pem, &identity.ca_pem);
         let shared = Arc::new(Shared {
             identity,

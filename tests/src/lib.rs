@@ -9,6 +9,8 @@ mod binaries;
 pub mod desk;
 mod estate;
 #[cfg(target_os = "linux")]
+pub mod guest;
+#[cfg(target_os = "linux")]
 pub mod node;
 mod server;
 #[cfg(target_os = "linux")]

@@ -181,6 +181,162 @@ fn files_are_written_whole_and_read_back() {
     assert_eq!(code(&refused), "flag_disabled");
 }
 
+/// Stands before a program that a script uses. Armed with a name, `before` or
+/// `after`, and a victim, it ends the script (all processes up to the guard), or
+/// the guard itself, at that moment; with the victim `nobody` it waits.
+const ENDS_IT: &str = r#"#!/bin/sh
+me=${0##*/}
+armed= when= victim=
+read armed when victim </run/armed 2>/dev/null
+if [ "$armed" != "$me" ]; then exec /usr/bin/$me "$@"; fi
+end() {
+  echo "$me" >>/run/hit
+  if [ "$victim" = nobody ]; then exec sleep 60; fi
+  p=$PPID
+  while [ "$p" -gt 1 ]; do
+    read comm </proc/$p/comm
+    read id name state parent rest </proc/$p/stat
+    case $comm in
+      pve-guard) if [ "$victim" = guard ]; then kill -9 "$p"; fi; break ;;
+      *) if [ "$victim" = script ]; then kill -9 "$p"; fi ;;
+    esac
+    p=$parent
+  done
+}
+if [ "$when" = before ]; then end; fi
+/usr/bin/$me "$@"
+code=$?
+if [ "$when" = after ]; then end; fi
+exit $code
+"#;
+
+/// A write that is cut at any program of its script, by the end of the script,
+/// of the guard or of the connection, leaves the old file, or the new one, whole.
+#[test]
+fn a_write_that_is_cut_leaves_the_old_file_whole() {
+    let Some(world) = World::new() else { return };
+    fs::create_dir_all(world.node.path("/srv")).unwrap();
+    let tools = ["cat", "sha256sum", "wc", "stat", "cp", "chmod", "sync", "mv"];
+    for tool in tools {
+        world.node.write(&format!("/usr/local/bin/{tool}"), ENDS_IT, 0o755);
+    }
+    let file = world.node.path("/srv/file");
+    let (old, new) = ("old\n".repeat(50_000), "new one\n".repeat(130_000));
+    let write = json!({"vmid": 200, "path": "/srv/file", "content": new});
+    let over = || e2e::eventually("the script is over", || world.node.count("[.]pve-[$]1") == 0);
+    let whole = |what: &str| {
+        let now = fs::read_to_string(&file).unwrap();
+        assert!(now == old || now == new, "torn: {what}, {} bytes", now.len());
+        now == new
+    };
+    let mut server = world.server(&[]);
+    let mut seen = [0, 0];
+    for tool in tools {
+        for when in ["before", "after"] {
+            let victims: &[&str] = match tool {
+                "cat" | "sha256sum" | "mv" => &["script", "guard"],
+                _ => &["script"],
+            };
+            for victim in victims {
+                fs::write(&file, &old).unwrap();
+                let hit = world.node.path("/run/hit");
+                let _ = fs::remove_file(&hit);
+                world.node.write("/run/armed", &format!("{tool} {when} {victim}\n"), 0o644);
+                let answer = server.call("pve_guest_file_write", write.clone());
+                over();
+                let what = format!("{tool} {when} {victim}: {answer}");
+                assert!(hit.exists(), "not reached: {what}");
+                let is_new = whole(&what);
+                seen[usize::from(is_new)] += 1;
+                assert!(answer["isError"] == json!(true) || is_new, "{what}");
+            }
+        }
+    }
+    assert!(seen[0] > 0 && seen[1] > 0, "both ends are seen: {seen:?}");
+
+    // The connection ends with the server, and the guard ends what it runs.
+    for tool in ["cat", "sha256sum", "mv"] {
+        fs::write(&file, &old).unwrap();
+        let hit = world.node.path("/run/hit");
+        let _ = fs::remove_file(&hit);
+        world.node.write("/run/armed", &format!("{tool} before nobody\n"), 0o644);
+        server.send_call("pve_guest_file_write", write.clone());
+        e2e::eventually("the write is under way", || hit.exists());
+        drop(server);
+        over();
+        assert!(!whole(tool), "{tool}: nothing was put in place");
+        server = world.server(&[]);
+    }
+    // Nothing that was left stands in the way of the next.
+    fs::remove_file(world.node.path("/run/armed")).unwrap();
+    server.ok("pve_guest_file_write", write);
+    assert_eq!(fs::read_to_string(&file).unwrap(), new);
+}
+
+/// F15: owners are the container's own, by its names.
+#[test]
+fn f15_owners_are_those_of_the_container() {
+    use std::os::unix::fs::MetadataExt;
+    let Some(world) = World::new() else { return };
+    fs::create_dir_all(world.node.path("/srv")).unwrap();
+    world.node.sh("echo web:x:4711:4712::/:/bin/sh >>/etc/passwd; echo web:x:4712: >>/etc/group");
+    let mut server = world.server(&[]);
+    let file = world.node.path("/srv/file");
+    for (owner, want) in [
+        (None, (0, 0)),
+        (Some("web"), (4711, 0)),
+        (Some("web:web"), (4711, 4712)),
+        // What is there keeps its owner.
+        (None, (4711, 4712)),
+        (Some("0:0"), (0, 0)),
+    ] {
+        let arguments = json!({"vmid": 200, "path": "/srv/file", "content": "x", "owner": owner});
+        server.ok("pve_guest_file_write", arguments);
+        let meta = fs::metadata(&file).unwrap();
+        assert_eq!((meta.uid(), meta.gid()), want, "{owner:?}");
+    }
+    let unknown = json!({"vmid": 200, "path": "/srv/file", "content": "y", "owner": "no-one"});
+    let refused = server.refused("pve_guest_file_write", unknown);
+    assert_eq!((code(&refused), &refused["reason"]), ("invalid_argument", &json!("owner")));
+    assert_eq!(fs::read(&file).unwrap(), b"x");
+}
+
+/// F17: content is no argument, so that its length is not that of one.
+#[test]
+fn f17_large_files_go_by_input() {
+    let Some(world) = World::new() else { return };
+    fs::create_dir_all(world.node.path("/srv")).unwrap();
+    let mut server = world.server(&[]);
+    let content = "0123456789abcde\n".repeat(1 << 16);
+    let file = json!({"vmid": 200, "path": "/srv/file", "content": content});
+    let wrote = server.ok("pve_guest_file_write", file);
+    assert_eq!(wrote["bytes"], 1 << 20, "{wrote}");
+    assert!(fs::read_to_string(world.node.path("/srv/file")).unwrap() == content);
+    fs::write(world.node.path("/srv/large"), content.repeat(10)).unwrap();
+    let read = server
+        .ok("pve_guest_file_read", json!({"vmid": 200, "path": "/srv/large", "length": 11 << 20}));
+    assert_eq!((&read["size"], &read["truncated"]), (&json!(10 << 20), &json!(false)));
+    assert!(read["content"].as_str().unwrap() == content.repeat(10));
+    assert_eq!(read["sha256"].as_str().unwrap().len(), 64);
+}
+
+/// F23: a container that goes down takes its command along, and that is told.
+#[test]
+fn f23_a_container_that_goes_down_is_told() {
+    let Some(world) = World::new() else { return };
+    let ends =
+        "#!/bin/sh\ntouch /run/begun\nwhile ! [ -e /run/go ]; do sleep 0.05; done\nkill -9 $$\n";
+    world.node.write("/usr/local/bin/ends", ends, 0o755);
+    let mut server = world.server(&[]);
+    let id = server.send_call("pve_ct_exec", json!({"vmid": 200, "command": ["ends"]}));
+    e2e::eventually("the command has begun", || world.node.path("/run/begun").exists());
+    world.estate.sim().with_state(|state| state.guests.get_mut(&200).unwrap().stop());
+    world.node.write("/run/go", "", 0o644);
+    let ran = server.result(id);
+    assert_eq!(content(&ran)["guest_went_down"], true, "{ran}");
+    assert!(content(&ran)["notes"].to_string().contains("guest went down"), "{ran}");
+}
+
 #[test]
 fn commands_and_files_in_a_vm_go_by_its_agent() {
     let estate = Estate::sample();

@@ -22,9 +22,11 @@ use crate::{
 
 mod leave;
 mod run;
+mod script;
 
-pub use leave::{Leave, as_code_points};
+pub use leave::{Leave, Limits, exec_params};
 pub use run::{Program, Run, Shell};
+pub use script::{Step, directory_of};
 
 /// The guest in which something is done, as it was found right before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +71,13 @@ pub enum Deed {
         place: Place,
         /// What.
         run: Run,
+    },
+    /// How a command stands that was left running in a VM.
+    CommandStatus {
+        /// Where.
+        place: Place,
+        /// The process as the guest agent numbers it.
+        pid: i64,
     },
     /// The content of a file in a guest.
     FileRead {
@@ -138,6 +147,7 @@ impl Deed {
     pub const fn node(&self) -> &NodeName {
         match self {
             Deed::Command { place, .. }
+            | Deed::CommandStatus { place, .. }
             | Deed::FileRead { place, .. }
             | Deed::FileList { place, .. }
             | Deed::FileWrite { place, .. }
@@ -154,6 +164,7 @@ impl Deed {
     pub const fn place(&self) -> Option<&Place> {
         match self {
             Deed::Command { place, .. }
+            | Deed::CommandStatus { place, .. }
             | Deed::FileRead { place, .. }
             | Deed::FileList { place, .. }
             | Deed::FileWrite { place, .. }
@@ -167,6 +178,7 @@ impl Deed {
     pub const fn verb(&self) -> &'static str {
         match self {
             Deed::Command { .. } => "EXEC",
+            Deed::CommandStatus { .. } => "EXEC-STATUS",
             Deed::FileRead { .. } => "FILE-READ",
             Deed::FileList { .. } => "FILE-LIST",
             Deed::FileWrite { .. } => "FILE-WRITE",
@@ -200,6 +212,7 @@ impl Deed {
     fn confirm(&self) -> String {
         match self {
             Deed::Command { run, .. } => run.text(),
+            Deed::CommandStatus { pid, .. } => pid.to_string(),
             Deed::FileRead { path, .. } | Deed::FileList { path, .. } => path.clone(),
             Deed::FileWrite { file, .. } => file.path.clone(),
             Deed::Service { service, action, .. } => format!("{action} {service}"),
@@ -213,6 +226,7 @@ impl Deed {
     fn params(&self) -> Value {
         match self {
             Deed::Command { run, .. } => run.params(),
+            Deed::CommandStatus { pid, .. } => json!({"pid": pid}),
             Deed::FileRead { path, .. } | Deed::FileList { path, .. } => json!({"path": path}),
             Deed::FileWrite { file, .. } => json!({
                 "path": file.path, "bytes": file.bytes, "sha256": file.sha256,
@@ -247,6 +261,7 @@ impl Deed {
                 lines.push(format!("Ends after: {} s", run.timeout_s));
                 lines
             }
+            Deed::CommandStatus { pid, .. } => vec![format!("How process {pid} stands")],
             Deed::FileRead { path, .. } => vec![format!("File: {}", whole(path))],
             Deed::FileList { path, .. } => vec![format!("Directory: {}", whole(path))],
             Deed::FileWrite { file, .. } => {
@@ -285,7 +300,9 @@ impl Deed {
     /// How it could be undone.
     const fn undo(&self) -> &'static str {
         match self {
-            Deed::FileRead { .. } | Deed::FileList { .. } => "nothing is changed",
+            Deed::FileRead { .. } | Deed::FileList { .. } | Deed::CommandStatus { .. } => {
+                "nothing is changed"
+            }
             Deed::Service { .. } => "start or stop the service again",
             Deed::UpgradeRefresh { .. } => "nothing is installed; the lists are newer afterwards",
             Deed::UpgradeStart { .. } => "no undo: packages are not taken back",
@@ -312,7 +329,7 @@ impl Deed {
                     class.never = Some(secret(path, why));
                 }
             }
-            Deed::FileList { .. } => {}
+            Deed::FileList { .. } | Deed::CommandStatus { .. } => {}
             Deed::FileWrite { file, .. } => {
                 class.class = Class::Write;
                 // What a shell would need for it says what it is.

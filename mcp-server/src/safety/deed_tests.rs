@@ -157,7 +157,63 @@ fn a_leave_gives_out_nothing_else() {
     ] {
         assert!(leave.guard(other).is_err());
     }
-    assert!(leave.agent("exec", crate::pve::Params::new()).is_err());
+    assert!(leave.agent_exec().is_err(), "a container has no agent");
+    let limits = Limits { timeout_s: 10, max_output: 1024, stdin: false };
+    assert!(leave.guard_step(&Step::State, limits).is_err());
+
+    // Leave for a file or a service gives out its own fixed steps, and no command.
+    let node = NodeName::parse("pve1").unwrap();
+    let shell = exec(101, &["/bin/sh", "-c", "ls"]);
+    let read = |kind, path: &str| Deed::FileRead { place: place(kind), path: path.to_owned() };
+    let status =
+        Deed::Service { place: place(GuestKind::Lxc), service: "nginx".into(), action: "status" };
+    let read_step = Step::Read { path: "/srv/x", follow: false, offset: 0, count: 1 };
+    for (deed, own) in [
+        (read(GuestKind::Lxc, "/srv/x"), read_step),
+        (write("/srv/x"), Step::Write { name: "ab12", pieces: false }),
+        (status, Step::Service),
+    ] {
+        let leave = gate_says(deed);
+        assert!(leave.guard_step(&own, limits).is_ok(), "{own:?}");
+        assert!(leave.guard(shell.clone()).is_err(), "{own:?}");
+        assert!(leave.agent_exec().is_err() && leave.agent_status(&node, 1).is_err(), "{own:?}");
+        for other in [
+            read_step,
+            Step::List { path: "/srv", follow: false, mark: "x" },
+            Step::Place { path: "/srv/x", follow: false, make: false },
+            Step::Write { name: "ab12", pieces: false },
+            Step::Write { name: "../etc", pieces: true },
+            Step::Clear { name: "x; id" },
+            Step::Service,
+            Step::WindowsService,
+        ] {
+            let kin = std::mem::discriminant(&other) == std::mem::discriminant(&own)
+                || (matches!(own, Step::Service) && other == Step::WindowsService);
+            if kin {
+                continue;
+            }
+            assert!(leave.guard_step(&other, limits).is_err(), "{own:?}: {other:?}");
+        }
+    }
+    assert!(gate_says(write("/srv/x")).guard_step(&Step::Clear { name: "x; id" }, limits).is_err());
+    // What is read is what was judged, whatever the step says of the way there.
+    let deed = read(GuestKind::Lxc, "/srv/x");
+    let argv = Step::Read { path: "/etc/shadow", follow: true, offset: 0, count: 1 };
+    assert_eq!(argv.argv(&deed, false).unwrap()[5], "/srv/x");
+    let leave = gate_says(read(GuestKind::Qemu, "/srv/x"));
+    assert!(leave.agent_step(&read_step).is_ok() && leave.agent_read(0, 1).is_ok());
+    assert!(leave.agent_piece("ab12", 0, b"x").is_err());
+    assert!(leave.agent_exec().is_err());
+}
+
+/// A step reaches the agent without characters that stop it, whatever the file is called.
+#[test]
+fn names_of_any_kind_reach_the_agent() {
+    let deed = Deed::FileRead { place: place(GuestKind::Qemu), path: "/srv/日 'x'".to_owned() };
+    let step = Step::Read { path: "/srv/日 'x'", follow: false, offset: 0, count: 1 };
+    let argv = step.argv(&deed, true).unwrap();
+    assert!(argv.iter().all(|a| a.is_ascii()), "{argv:?}");
+    assert!(step.argv(&deed, false).unwrap().contains(&"/srv/日 'x'".to_owned()));
 }
 
 #[test]

@@ -13,9 +13,9 @@ use crate::{
     Code, Error, Result,
     app::App,
     node::GuardPermit,
-    pve::{Params, Vmid},
+    pve::Vmid,
     render::Answer,
-    safety::{Deed, Fresh, Leave, Outcome, Permit, deed::Place},
+    safety::{Deed, Fresh, Leave, Outcome, deed::Place},
 };
 
 /// What the gate made of a deed.
@@ -43,28 +43,9 @@ impl Doing {
         self.leave.guard(verb)
     }
 
-    /// A call of the guest agent, as the leave allows it.
-    ///
-    /// # Errors
-    /// `internal` for what is not part of the deed.
-    pub fn agent(&self, call: &str, params: Params) -> Result<Permit> {
-        self.leave.agent(call, params)
-    }
-
-    /// A question to the guest agent: how a command stands.
-    ///
-    /// # Errors
-    /// `internal` for what is not in a VM.
-    pub fn agent_status(&self, pid: u64) -> Result<Permit> {
-        self.leave.agent_status(pid)
-    }
-
-    /// A question to the guest agent: a part of the file that is to be read.
-    ///
-    /// # Errors
-    /// `internal` for what reads no file of a VM.
-    pub fn agent_read(&self, offset: u64, count: u64) -> Result<Permit> {
-        self.leave.agent_read(offset, count)
+    /// What may be done.
+    pub const fn leave(&self) -> &Leave {
+        &self.leave
     }
 
     /// Class and category, as answers tell them, with the number of the record.

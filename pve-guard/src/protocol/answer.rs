@@ -82,6 +82,9 @@ pub struct Plan {
     pub proxmox_ve_stays: bool,
     /// Whether the node has to be booted for the newest kernel, once this is done.
     pub reboot_needed: bool,
+    /// Services of the packages that get another version; those that run restart.
+    #[serde(default)]
+    pub services: Vec<String>,
     /// Seconds since the package lists were fetched.
     pub lists_age_s: Option<u64>,
     /// What `upgrade-start` would refuse this plan for.

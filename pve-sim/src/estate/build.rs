@@ -244,6 +244,7 @@ impl Make {
             files: [("/etc/hostname".to_owned(), format!("{}\n", self.guest.name()).into_bytes())]
                 .into(),
             windows,
+            ..Agent::default()
         });
         self
     }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::Route;
 use super::guests::{find, link_local};
+use super::qga;
 use super::shell::Machine;
 use crate::api::call::{Answer, Call, done};
 use crate::api::failure::Failure;
@@ -25,10 +26,10 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "/nodes/{node}/qemu/{vmid}/agent/get-vcpus", vcpus),
     ("GET", "/nodes/{node}/qemu/{vmid}/agent/get-fsinfo", file_systems),
     ("GET", "/nodes/{node}/qemu/{vmid}/agent/network-get-interfaces", interfaces),
-    ("POST", "/nodes/{node}/qemu/{vmid}/agent/fsfreeze-status", |c| simple(c, json!("thawed"))),
-    ("POST", "/nodes/{node}/qemu/{vmid}/agent/fsfreeze-freeze", |c| simple(c, json!(1))),
-    ("POST", "/nodes/{node}/qemu/{vmid}/agent/fsfreeze-thaw", |c| simple(c, json!(1))),
-    ("POST", "/nodes/{node}/qemu/{vmid}/agent/fstrim", |c| simple(c, json!({"paths": []}))),
+    ("POST", "/nodes/{node}/qemu/{vmid}/agent/fsfreeze-status", freeze_status),
+    ("POST", "/nodes/{node}/qemu/{vmid}/agent/fsfreeze-freeze", freeze),
+    ("POST", "/nodes/{node}/qemu/{vmid}/agent/fsfreeze-thaw", thaw),
+    ("POST", "/nodes/{node}/qemu/{vmid}/agent/fstrim", trim),
     ("POST", "/nodes/{node}/qemu/{vmid}/agent/exec", exec),
     ("GET", "/nodes/{node}/qemu/{vmid}/agent/exec-status", exec_status),
     ("GET", "/nodes/{node}/qemu/{vmid}/agent/file-read", file_read),
@@ -60,13 +61,70 @@ fn result(value: Value) -> Answer {
     Ok(json!({"result": value}).into())
 }
 
-fn simple(c: &mut Call<'_>, value: Value) -> Answer {
-    agent(c)?;
-    result(value)
+/// Commands that work while the file systems are frozen.
+const WHILE_FROZEN: [&str; 4] =
+    ["guest-ping", "guest-info", "guest-fsfreeze-status", "guest-fsfreeze-thaw"];
+
+/// Why a command is switched off, in the agent's own words.
+fn off(agent: &Agent, command: &str) -> Option<String> {
+    if agent.off.iter().any(|name| name == command) {
+        return Some(format!("Command {command} has been disabled"));
+    }
+    let stopped = agent.frozen && !WHILE_FROZEN.contains(&command);
+    stopped.then(|| format!("Command {command} has been disabled: the agent is in frozen state"))
+}
+
+/// A command of the agent whose own error is an answer like any other: the
+/// real agent's where there is one, else the value.
+fn says(c: &Call<'_>, command: &str, value: impl FnOnce(&Guest, &Agent) -> Value) -> Answer {
+    let (guest, agent) = agent(c)?;
+    if let Some(socket) = &agent.socket {
+        let said = qga::run(socket, guest.vmid, command, &json!({}))?;
+        return result(said.unwrap_or_else(|error| json!({"error": error})));
+    }
+    result(match off(agent, command) {
+        Some(desc) => json!({"error": {"class": "CommandNotFound", "desc": desc}}),
+        None => value(guest, agent),
+    })
+}
+
+/// Fails where a command is switched off.
+fn demand(agent: &Agent, command: &str) -> Result<(), Failure> {
+    off(agent, command).map_or(Ok(()), |desc| Err(Failure::died(format!("Agent error: {desc}"))))
 }
 
 fn ping(c: &mut Call<'_>) -> Answer {
-    simple(c, json!({}))
+    says(c, "guest-ping", |_, _| json!({}))
+}
+
+fn freeze_status(c: &mut Call<'_>) -> Answer {
+    says(c, "guest-fsfreeze-status", |_, agent| {
+        json!(if agent.frozen { "frozen" } else { "thawed" })
+    })
+}
+
+fn freeze(c: &mut Call<'_>) -> Answer {
+    frozen(c, true)
+}
+
+fn thaw(c: &mut Call<'_>) -> Answer {
+    frozen(c, false)
+}
+
+fn frozen(c: &mut Call<'_>, on: bool) -> Answer {
+    let command = if on { "guest-fsfreeze-freeze" } else { "guest-fsfreeze-thaw" };
+    let answer = says(c, command, |_, _| json!(1))?;
+    let vmid = c.vmid();
+    if let Some(agent) = c.state.guests.get_mut(&vmid).and_then(|g| g.agent.as_mut())
+        && off(agent, command).is_none()
+    {
+        agent.frozen = on;
+    }
+    Ok(answer)
+}
+
+fn trim(c: &mut Call<'_>) -> Answer {
+    says(c, "guest-fstrim", |_, _| json!({"paths": []}))
 }
 
 /// The old call with the command as a parameter.
@@ -82,9 +140,10 @@ fn command(c: &mut Call<'_>) -> Answer {
         "get-timezone" => timezone(c),
         "info" => info(c),
         "network-get-interfaces" => interfaces(c),
-        "fsfreeze-status" => simple(c, json!("thawed")),
-        "fsfreeze-freeze" | "fsfreeze-thaw" => simple(c, json!(1)),
-        "fstrim" => simple(c, json!({"paths": []})),
+        "fsfreeze-status" => freeze_status(c),
+        "fsfreeze-freeze" => freeze(c),
+        "fsfreeze-thaw" => thaw(c),
+        "fstrim" => trim(c),
         other => {
             agent(c)?;
             let text =
@@ -95,76 +154,81 @@ fn command(c: &mut Call<'_>) -> Answer {
 }
 
 fn info(c: &mut Call<'_>) -> Answer {
-    const COMMANDS: [&str; 10] = [
+    const COMMANDS: [&str; 13] = [
         "guest-ping",
         "guest-info",
         "guest-exec",
         "guest-exec-status",
         "guest-file-open",
         "guest-file-read",
+        "guest-file-write",
         "guest-get-osinfo",
         "guest-get-fsinfo",
         "guest-network-get-interfaces",
         "guest-fsfreeze-freeze",
+        "guest-fsfreeze-thaw",
+        "guest-fsfreeze-status",
     ];
-    agent(c)?;
-    let commands: Vec<Value> = COMMANDS
-        .iter()
-        .map(|n| json!({"name": n, "enabled": true, "success-response": true}))
-        .collect();
-    result(json!({"version": "10.0.13", "supported_commands": commands}))
+    says(c, "guest-info", |_, agent| {
+        let row = |name: &&str| json!({"name": name, "enabled": off(agent, name).is_none(), "success-response": true});
+        let commands: Vec<Value> = COMMANDS.iter().map(row).collect();
+        json!({"version": "10.0.13", "supported_commands": commands})
+    })
 }
 
 fn os(c: &mut Call<'_>) -> Answer {
-    let (_, agent) = agent(c)?;
-    let id = if agent.windows { "mswindows" } else { "debian" };
-    let name = if agent.windows { "Microsoft Windows" } else { "Debian GNU/Linux" };
-    let version =
-        agent.os.split_whitespace().find(|w| w.bytes().all(|b| b.is_ascii_digit())).unwrap_or("1");
-    result(
-        json!({"id": id, "name": name, "pretty-name": agent.os, "version-id": version, "machine": "x86_64",
-        "kernel-release": agent.kernel, "kernel-version": "#1 SMP PREEMPT_DYNAMIC"}),
-    )
+    says(c, "guest-get-osinfo", |_, agent| {
+        let id = if agent.windows { "mswindows" } else { "debian" };
+        let name = if agent.windows { "Microsoft Windows" } else { "Debian GNU/Linux" };
+        let number = |w: &&str| w.bytes().all(|b| b.is_ascii_digit());
+        let version = agent.os.split_whitespace().find(number).unwrap_or("1");
+        json!({"id": id, "name": name, "pretty-name": agent.os, "version-id": version,
+            "machine": "x86_64", "kernel-release": agent.kernel,
+            "kernel-version": "#1 SMP PREEMPT_DYNAMIC"})
+    })
 }
 
 fn host_name(c: &mut Call<'_>) -> Answer {
-    let (guest, _) = agent(c)?;
-    result(json!({"host-name": guest.name()}))
+    says(c, "guest-get-host-name", |guest, _| json!({"host-name": guest.name()}))
 }
 
 fn time(c: &mut Call<'_>) -> Answer {
-    agent(c)?;
-    result(json!(c.now_ms * 1_000_000))
+    let now = c.now_ms * 1_000_000;
+    says(c, "guest-get-time", |_, _| json!(now))
 }
 
 fn timezone(c: &mut Call<'_>) -> Answer {
-    simple(c, json!({"offset": 0, "zone": "UTC"}))
+    says(c, "guest-get-timezone", |_, _| json!({"offset": 0, "zone": "UTC"}))
 }
 
 fn users(c: &mut Call<'_>) -> Answer {
-    simple(c, json!([]))
+    says(c, "guest-get-users", |_, _| json!([]))
 }
 
 fn vcpus(c: &mut Call<'_>) -> Answer {
-    let (guest, _) = agent(c)?;
-    let count = guest.cpus(1);
-    let rows: Vec<Value> = (0..count)
-        .map(|n| json!({"logical-id": n, "online": true, "can-offline": n > 0}))
-        .collect();
-    result(Value::Array(rows))
+    says(c, "guest-get-vcpus", |guest, _| {
+        let row = |n: u64| json!({"logical-id": n, "online": true, "can-offline": n > 0});
+        (0..guest.cpus(1)).map(row).collect()
+    })
 }
 
 fn file_systems(c: &mut Call<'_>) -> Answer {
-    let (_, agent) = agent(c)?;
-    let rows = agent.filesystems.iter().map(|(mount, device, total, used)| {
-        json!({"mountpoint": mount, "name": device, "type": if agent.windows { "NTFS" } else { "ext4" },
-            "total-bytes": total, "used-bytes": used, "disk": []})
-    });
-    result(Value::Array(rows.collect()))
+    says(c, "guest-get-fsinfo", |_, agent| {
+        let kind = if agent.windows { "NTFS" } else { "ext4" };
+        let rows = agent.filesystems.iter().map(|(mount, device, total, used)| {
+            json!({"mountpoint": mount, "name": device, "type": kind,
+                "total-bytes": total, "used-bytes": used, "disk": []})
+        });
+        rows.collect()
+    })
 }
 
 fn interfaces(c: &mut Call<'_>) -> Answer {
-    let (guest, agent) = agent(c)?;
+    let now = c.now();
+    says(c, "guest-network-get-interfaces", |guest, agent| links(guest, agent, now))
+}
+
+fn links(guest: &Guest, agent: &Agent, now: i64) -> Value {
     let counters = |bytes: u64| {
         json!({"rx-bytes": bytes, "tx-bytes": bytes, "rx-packets": bytes / 900, "tx-packets": bytes / 900,
         "rx-errs": 0, "tx-errs": 0, "rx-dropped": 0, "tx-dropped": 0})
@@ -178,7 +242,7 @@ fn interfaces(c: &mut Call<'_>) -> Answer {
         json!({"name": "lo", "hardware-address": "00:00:00:00:00:00", "statistics": counters(0),
         "ip-addresses": [address("127.0.0.1/8"), address("::1/128")]}),
     ];
-    let live = guest.live(c.now()).unwrap_or_default();
+    let live = guest.live(now).unwrap_or_default();
     for (n, (_, nic)) in guest.nics().iter().enumerate() {
         let mac = Guest::mac(nic).unwrap_or_default().to_lowercase();
         // Cloud-init has set what it was given; the rest came by DHCP or by hand.
@@ -196,11 +260,11 @@ fn interfaces(c: &mut Call<'_>) -> Answer {
         rows.push(json!({"name": name, "hardware-address": mac, "ip-addresses": addresses,
             "statistics": counters(if n == 0 { live.net_in } else { 0 })}));
     }
-    result(Value::Array(rows))
+    Value::Array(rows)
 }
 
 /// Bytes come back as one character each.
-fn latin1(bytes: &[u8]) -> String {
+pub(super) fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|&b| char::from(b)).collect()
 }
 
@@ -229,13 +293,22 @@ fn exec(c: &mut Call<'_>) -> Answer {
             "VM {vmid} qga command 'guest-exec' failed - got timeout"
         )));
     }
+    if let Some(socket) = &agent.socket {
+        return qga::start(socket, vmid, &argv, &input);
+    }
+    demand(agent, "guest-exec")?;
     let mut machine = Machine { guest, agent: agent.clone() };
     let Some(ran) = machine.run(&argv, &input) else {
         return Err(Failure::proxy(596, "Broken pipe"));
     };
     let files = machine.agent.files;
-    if let Some(agent) = c.state.guests.get_mut(&vmid).and_then(|g| g.agent.as_mut()) {
-        agent.files = files;
+    if let Some(guest) = c.state.guests.get_mut(&vmid) {
+        if let Some(agent) = guest.agent.as_mut() {
+            agent.files = files;
+        }
+        if ran.down {
+            guest.stop();
+        }
     }
     let pid = 150 + 2 * u32::try_from(c.state.agent_runs.len()).unwrap_or(0);
     let mut status = serde_json::Map::new();
@@ -257,7 +330,12 @@ fn exec(c: &mut Call<'_>) -> Answer {
 }
 
 fn exec_status(c: &mut Call<'_>) -> Answer {
-    agent(c)?;
+    let (_, agent) = agent(c)?;
+    if let Some(socket) = &agent.socket {
+        let pid = c.int("pid").and_then(|p| u32::try_from(p).ok()).unwrap_or(0);
+        return qga::status_by(socket, c.vmid(), pid);
+    }
+    demand(agent, "guest-exec-status")?;
     let pid = c.int("pid").and_then(|p| u32::try_from(p).ok()).unwrap_or(0);
     let gone = || Failure::died("Agent error: PID ld does not exist");
     let key = (c.vmid(), pid);
@@ -277,31 +355,44 @@ fn exec_status(c: &mut Call<'_>) -> Answer {
 fn file_read(c: &mut Call<'_>) -> Answer {
     let path = c.need("file");
     let (_, agent) = agent(c)?;
+    demand(agent, "guest-file-open")?;
+    let size = |name: &str| c.int(name).and_then(|n| usize::try_from(n).ok());
+    let count = size("count").unwrap_or(MAX_READ).min(MAX_READ);
+    let from = size("offset").unwrap_or(0);
+    if let Some(socket) = &agent.socket {
+        let (bytes, more) = qga::read_by(socket, c.vmid(), &path, from, count)?;
+        return Ok(content_of(c, &bytes, more).into());
+    }
     let Some(bytes) = agent.files.get(&path) else {
         let text = format!(
             "Agent error: failed to open file '{path}' (mode: 'r'): No such file or directory"
         );
         return Err(Failure::died(text));
     };
-    let size = |name: &str| c.int(name).and_then(|n| usize::try_from(n).ok());
-    let count = size("count").unwrap_or(MAX_READ).min(MAX_READ);
-    let rest = bytes.get(size("offset").unwrap_or(0)..).unwrap_or(&[]);
+    let rest = bytes.get(from..).unwrap_or(&[]);
     let part = rest.get(..count).unwrap_or(rest);
+    Ok(content_of(c, part, part.len() < rest.len()).into())
+}
+
+/// The answer of file-read.
+fn content_of(c: &Call<'_>, bytes: &[u8], more: bool) -> Value {
     let content =
-        if c.switch("decode") == Some(false) { STANDARD.encode(part) } else { latin1(part) };
-    let mut reply = json!({"content": content, "bytes-read": part.len()});
-    if part.len() < rest.len()
-        && let Value::Object(map) = &mut reply
-    {
+        if c.switch("decode") == Some(false) { STANDARD.encode(bytes) } else { latin1(bytes) };
+    let mut reply = json!({"content": content, "bytes-read": bytes.len()});
+    if more && let Value::Object(map) = &mut reply {
         map.insert("truncated".to_owned(), json!(1));
     }
-    Ok(reply.into())
+    reply
 }
 
 fn file_write(c: &mut Call<'_>) -> Answer {
     let (path, content, vmid) = (c.need("file"), c.need("content"), c.vmid());
     let encode = c.switch("encode") != Some(false);
-    agent(c)?;
+    let socket = {
+        let (_, agent) = agent(c)?;
+        demand(agent, "guest-file-write")?;
+        agent.socket.clone()
+    };
     let bytes = if encode {
         let narrow: Option<Vec<u8>> =
             content.chars().map(|ch| u8::try_from(u32::from(ch)).ok()).collect();
@@ -310,6 +401,9 @@ fn file_write(c: &mut Call<'_>) -> Answer {
     } else {
         STANDARD.decode(&content).map_err(|_| Failure::died("Agent error: Invalid base64 data"))?
     };
+    if let Some(socket) = socket {
+        return qga::write_by(&socket, vmid, &path, &bytes);
+    }
     if let Some(agent) = c.state.guests.get_mut(&vmid).and_then(|g| g.agent.as_mut()) {
         agent.files.insert(path, bytes);
     }

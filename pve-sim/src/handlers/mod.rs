@@ -23,6 +23,7 @@ mod nodes;
 mod options;
 mod pools;
 mod power;
+mod qga;
 mod sdn;
 mod shell;
 mod snapshots;

@@ -12,6 +12,8 @@ pub(super) struct Ran {
     pub(super) err: Vec<u8>,
     /// Goes on for so many seconds.
     pub(super) seconds: i64,
+    /// The guest goes down with it.
+    pub(super) down: bool,
 }
 
 impl Ran {
@@ -87,6 +89,7 @@ impl Machine<'_> {
                     .next()
                     .unwrap_or("/"),
             ),
+            "poweroff" | "halt" => Ran { down: true, ..Ran::default() },
             "systemctl" => systemctl(args),
             "sh" | "bash" if arg(0) == "-c" => self.shell(arg(1), input),
             _ => return None,
@@ -132,6 +135,15 @@ impl Machine<'_> {
     }
 
     fn shell(&mut self, script: &str, input: &[u8]) -> Ran {
+        // Half of a script would do something else than the whole.
+        let known = |line: &str| {
+            let first = line.split_whitespace().next().unwrap_or_default();
+            !["if", "for", "while", "case", "{", "(", "set", "trap"].contains(&first)
+                && !first.ends_with("()")
+        };
+        if !script.lines().all(known) {
+            return Ran::failed(2, "sh: 1: Syntax error: too much for this shell\n".to_owned());
+        }
         let mut all = Ran::default();
         for (pipeline, needs_success) in commands(&words(script)) {
             if needs_success && all.code != 0 {
@@ -152,6 +164,7 @@ impl Machine<'_> {
             all.err.extend(ran.err);
             all.code = ran.code;
             all.seconds += ran.seconds;
+            all.down |= ran.down;
         }
         all
     }
@@ -176,6 +189,7 @@ impl Machine<'_> {
             });
             all.code = ran.code;
             all.seconds += ran.seconds;
+            all.down |= ran.down;
             all.err.extend(ran.err);
             match file {
                 Some(path) => {

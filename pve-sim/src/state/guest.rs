@@ -1,6 +1,7 @@
 //! Guests: configuration, pending changes, snapshots, and what runs.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::config::{Config, digest};
 use super::rrd;
@@ -114,6 +115,12 @@ pub struct Agent {
     pub files: BTreeMap<String, Vec<u8>>,
     /// Runs Windows.
     pub windows: bool,
+    /// Commands that its owner has switched off, e.g. `guest-exec`.
+    pub off: Vec<String>,
+    /// Its file systems are frozen.
+    pub frozen: bool,
+    /// The socket of a real `qemu-ga` that stands in for it.
+    pub socket: Option<PathBuf>,
 }
 
 /// A guest.

@@ -1,19 +1,23 @@
 //! Leave to do one deed: it gives out the permits that the deed needs, and no others.
 
-use pve_guard::protocol::Verb;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use pve_guard::protocol::{PctExec, Verb};
 
-use super::{Deed, GuardPermit, GuestKind, Permit, Place};
+use super::{
+    Deed, GuardPermit, GuestKind, Permit, Place,
+    script::{self, Step},
+};
 use crate::{
     Error, Result,
-    pve::{ApiPath, Params},
+    pve::{ApiPath, NodeName, Params},
     safety::{Method, Operation, Trail},
 };
 
 /// Leave to do one deed. Only the gate makes one.
 ///
 /// Of a command it gives out exactly what was judged. Files and services take
-/// several steps: for those it gives out commands in that one guest, and which
-/// they are is up to the tool.
+/// several steps: for those it gives out the fixed scripts of [`Step`], each with
+/// the file or service that was judged, and no command of any other kind.
 ///
 /// ```compile_fail
 /// use proxmox_mcp::safety::{Deed, Leave, Trail};
@@ -26,6 +30,17 @@ use crate::{
 pub struct Leave {
     deed: Deed,
     trail: Trail,
+}
+
+/// What a step in a container may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Seconds until it is ended.
+    pub timeout_s: u64,
+    /// Most bytes of each of its two outputs that are kept.
+    pub max_output: u64,
+    /// Whether it is given input.
+    pub stdin: bool,
 }
 
 impl Leave {
@@ -56,13 +71,6 @@ impl Leave {
                     && exec.argv == run.argv(false)?
                     && exec.stdin == run.stdin.is_some()
             }
-            (
-                Deed::FileRead { place, .. }
-                | Deed::FileList { place, .. }
-                | Deed::FileWrite { place, .. }
-                | Deed::Service { place, .. },
-                Verb::PctExec(exec),
-            ) => in_container(place, exec.vmid),
             (Deed::UpgradeRefresh { .. }, Verb::UpgradeSimulate { refresh: true }) => true,
             (Deed::UpgradeStart { plan, .. }, Verb::UpgradeStart { plan: wanted }) => {
                 plan == wanted
@@ -85,12 +93,34 @@ impl Leave {
         GuardPermit::grant(self.deed.node().clone(), verb)
     }
 
-    /// A question to the guest agent: how a command stands.
+    /// A step in a container.
+    ///
+    /// # Errors
+    /// `internal` for a step that is not part of this deed.
+    pub fn guard_step(&self, step: &Step<'_>, within: Limits) -> Result<GuardPermit> {
+        let place = self.deed.place().filter(|place| place.kind == GuestKind::Lxc);
+        let Some(place) = place else {
+            return Err(Error::internal("this is not in a container"));
+        };
+        let exec = PctExec {
+            vmid: i64::from(place.vmid.get()),
+            // A VMID can be given to another container at any time.
+            hostname: (!place.name.is_empty()).then(|| place.name.clone()),
+            argv: step.argv(&self.deed, false)?,
+            timeout_s: within.timeout_s,
+            max_output: within.max_output,
+            stdin: within.stdin,
+        };
+        GuardPermit::grant(place.node.clone(), Verb::PctExec(exec))
+    }
+
+    /// A question to the guest agent: how a command stands, asked of the node
+    /// where the VM is by now.
     ///
     /// # Errors
     /// `internal` for a deed that is not in a VM.
-    pub fn agent_status(&self, pid: u64) -> Result<Permit> {
-        self.agent_get("exec-status", Params::new().with("pid", pid))
+    pub fn agent_status(&self, node: &NodeName, pid: i64) -> Result<Permit> {
+        self.agent_call_on(node, Method::Get, "exec-status", Params::new().with("pid", pid))
     }
 
     /// A question to the guest agent: a part of the file that is to be read.
@@ -107,43 +137,69 @@ impl Leave {
             .with("offset", offset)
             .with("count", count)
             .with_bool("decode", false);
-        self.agent_get("file-read", params)
+        self.agent_call(Method::Get, "file-read", params)
     }
 
-    fn agent_get(&self, call: &str, params: Params) -> Result<Permit> {
-        let place = self.deed.place().filter(|p| p.kind == GuestKind::Qemu);
+    /// The start of the command by the guest agent, with exactly its input.
+    ///
+    /// # Errors
+    /// `internal` for a deed that is no command in a VM; `invalid_argument`
+    /// for one that the agent does not take.
+    pub fn agent_exec(&self) -> Result<Permit> {
+        let Deed::Command { run, .. } = &self.deed else {
+            return Err(Error::internal("a command is not part of this"));
+        };
+        self.agent_call(Method::Post, "exec", exec_params(&run.argv(true)?, run.stdin.as_deref()))
+    }
+
+    /// A step in a VM, by the guest agent.
+    ///
+    /// # Errors
+    /// `internal` for a step that is not part of this deed.
+    pub fn agent_step(&self, step: &Step<'_>) -> Result<Permit> {
+        let argv = step.argv(&self.deed, true)?;
+        self.agent_call(Method::Post, "exec", exec_params(&argv, None))
+    }
+
+    /// A piece of the file that is to be written, for the room of that name.
+    ///
+    /// # Errors
+    /// `internal` for a deed that writes no file of a VM.
+    pub fn agent_piece(&self, name: &str, number: usize, piece: &[u8]) -> Result<Permit> {
+        // Only in a room that this deed can have made.
+        Step::Room { name }.argv(&self.deed, true)?;
+        let params = Params::new()
+            .with("file", format!("{}/{number:05}.piece", script::room(name)))
+            .with("content", STANDARD.encode(piece))
+            .with_bool("encode", false);
+        self.agent_call(Method::Post, "file-write", params)
+    }
+
+    fn agent_call(&self, method: Method, call: &str, params: Params) -> Result<Permit> {
+        self.agent_call_on(self.deed.node(), method, call, params)
+    }
+
+    fn agent_call_on(
+        &self,
+        node: &NodeName,
+        method: Method,
+        call: &str,
+        params: Params,
+    ) -> Result<Permit> {
+        let place = self.deed.place().filter(|place| place.kind == GuestKind::Qemu);
         let Some(place) = place else {
             return Err(Error::internal("this is not in a VM"));
         };
         let vmid = place.vmid.to_string();
-        let path = ApiPath::of(&["nodes", place.node.as_str(), "qemu", &vmid, "agent", call])?;
-        Ok(Permit::new(Operation { method: Method::Get, path, params }, self.trail.clone()))
+        let path = ApiPath::of(&["nodes", node.as_str(), "qemu", &vmid, "agent", call])?;
+        Ok(Permit::new(Operation { method, path, params }, self.trail.clone()))
     }
+}
 
-    /// A call of the guest agent: `exec`.
-    ///
-    /// # Errors
-    /// `internal` for a call that is not part of this deed.
-    pub fn agent(&self, call: &str, params: Params) -> Result<Permit> {
-        let place = self.deed.place().filter(|p| p.kind == GuestKind::Qemu);
-        let (Some(place), "exec") = (place, call) else {
-            return Err(Error::internal(format!("agent {call} is not part of this")));
-        };
-        if let Deed::Command { run, .. } = &self.deed {
-            let argv = params.get("command").map(|v| v.values().to_vec()).unwrap_or_default();
-            if call != "exec" || argv != run.argv(true)? {
-                return Err(Error::internal("the command is not what was agreed to"));
-            }
-            let input = run.stdin.as_deref().map(as_code_points);
-            if params.text("input-data") != input.as_deref() {
-                return Err(Error::internal("the input is not what was agreed to"));
-            }
-        }
-        let vmid = place.vmid.to_string();
-        let path = ApiPath::of(&["nodes", place.node.as_str(), "qemu", &vmid, "agent", call])?;
-        let operation = Operation { method: Method::Post, path, params };
-        Ok(Permit::new(operation, self.trail.clone()))
-    }
+/// The parameters by which the guest agent starts a program.
+#[must_use]
+pub fn exec_params(argv: &[String], stdin: Option<&[u8]>) -> Params {
+    Params::new().with_many("command", argv).with_some("input-data", stdin.map(as_code_points))
 }
 
 fn in_container(place: &Place, vmid: i64) -> bool {

@@ -1,45 +1,34 @@
-//! `pve_guest_service`.
+//! Services of guests.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Map;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
-use super::inside::{Ended, script};
+use super::{
+    allow,
+    inside::{Given, Reply, Way, found},
+};
 use crate::{
     Code, Error, Result,
     pve::Vmid,
     render::Answer,
-    safety::Deed,
-    tools::{Ctx, change::Asked, deeds::Allowed},
+    safety::{
+        Deed,
+        deed::{Place, Step},
+    },
+    tools::{
+        Ctx,
+        change::Asked,
+        deeds::{Allowed, Doing},
+    },
 };
 
-/// Does it by what the guest has, and tells how it stands: action, service.
-const SERVICE: &str = r#"a=$1; s=$2; r=0
-if command -v systemctl >/dev/null 2>&1 && [ -d /run/systemd/system ]; then
-  echo manager=systemd
-  if [ "$(systemctl show -p LoadState --value -- "$s" 2>/dev/null)" = not-found ]; then exit 41; fi
-  if [ "$a" != status ]; then systemctl --no-ask-password "$a" -- "$s" || r=$?; fi
-  systemctl show -p ActiveState -p SubState -p UnitFileState -p Result -p MainPID -- "$s"
-  if [ "$r" != 0 ]; then echo ---; journalctl -u "$s" -n 15 --no-pager -o cat 2>/dev/null; fi
-elif command -v rc-service >/dev/null 2>&1; then
-  echo manager=openrc
-  rc-service --exists "$s" || exit 41
-  if [ "$a" != status ]; then rc-service "$s" "$a" >&2 || r=$?; fi
-  echo "ActiveState=$(rc-service "$s" status 2>&1 | tail -n 1 | sed 's/.*status: //')"
-elif [ -x "/etc/init.d/$s" ]; then
-  echo manager=init
-  if [ "$a" != status ]; then "/etc/init.d/$s" "$a" >&2 || r=$?; fi
-  if "/etc/init.d/$s" status >/dev/null 2>&1; then echo ActiveState=active; else echo ActiveState=inactive; fi
-else
-  exit 43
-fi
-exit $([ "$r" = 0 ] && echo 0 || echo 40)"#;
-/// The service did not do what was asked.
-const UNWILLING: i64 = 40;
-
-#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+/// What is done with a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Action {
+pub enum Action {
     Status,
     Start,
     Stop,
@@ -49,84 +38,270 @@ enum Action {
 impl Action {
     const fn as_str(self) -> &'static str {
         match self {
-            Action::Status => "status",
-            Action::Start => "start",
-            Action::Stop => "stop",
-            Action::Restart => "restart",
+            Self::Status => "status",
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Restart => "restart",
         }
     }
 }
 
+/// Arguments of `pve_guest_service`.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct Service {
+pub struct Control {
     vmid: Vmid,
-    #[schemars(regex(pattern = "^[A-Za-z0-9_][A-Za-z0-9_.@:-]{0,127}$"))]
     service: String,
-    action: Action,
-    dry_run: Option<bool>,
-    confirm: Option<String>,
-    approval_code: Option<String>,
+    action: Option<Action>,
+    #[schemars(range(min = 1, max = 3600))]
+    timeout_s: Option<u64>,
+    #[serde(flatten)]
+    asked: Asked,
 }
 
+/// Seconds that a service may take to start or stop: systemd gives up after 90.
+const PATIENCE: u64 = 100;
+
 /// `pve_guest_service`
-pub async fn service(ctx: Ctx<'_>, args: Service) -> Result<Answer> {
+pub async fn control(ctx: Ctx<'_>, args: Control) -> Result<Answer> {
     let place = ctx.place(args.vmid).await?;
-    let asked =
-        Asked { dry_run: args.dry_run, confirm: args.confirm, approval_code: args.approval_code };
-    let action = args.action.as_str();
-    let deed = Deed::Service { place: place.clone(), service: args.service.clone(), action };
-    let doing = match ctx.allow(deed, &asked).await? {
+    named(&args.service)?;
+    let action = args.action.unwrap_or(Action::Status);
+    let way = Way::to(ctx, &place).await;
+    let able = way.as_ref().map_err(Clone::clone).and_then(Way::runs);
+    let deed = Deed::Service {
+        place: place.clone(),
+        service: args.service.clone(),
+        action: action.as_str(),
+    };
+    let doing = match allow(ctx, deed, &args.asked, able).await? {
         Allowed::DryRun(answer) => return Ok(answer),
         Allowed::Leave(doing) => doing,
     };
-    let mut answer = doing.told();
-    let values = [action, args.service.as_str()];
-    let ended = script(ctx, &doing, &place, SERVICE, &values, None, 64 * 1024).await;
-    let ended = ended.and_then(|ended| match ended.exit_code {
-        Some(0 | UNWILLING) => Ok(ended),
-        Some(super::inside::MISSING) => {
-            Err(Error::new(Code::NotFound, format!("the guest has no service {}", args.service))
-                .with("service", args.service.clone()))
-        }
-        Some(super::inside::NO_FILE) => {
-            Err(Error::argument("the guest has neither systemd, OpenRC nor /etc/init.d")
-                .hint("take pve_ct_exec or pve_vm_exec"))
-        }
-        _ => Err(super::inside::failed(&ended, &args.service)),
-    });
-    doing.finish(&ended.as_ref().map(Ended::record).map_err(Clone::clone));
-    let ended = ended?;
-    let text = String::from_utf8_lossy(&ended.stdout).into_owned();
-    let (fields, log) = text.split_once("---\n").unwrap_or((&text, ""));
-    let fields: Map<String, serde_json::Value> = fields
-        .lines()
-        .filter_map(|line| line.split_once('='))
-        .filter_map(|(key, value)| {
-            let key = match key {
-                "manager" => "manager",
-                "ActiveState" => "active",
-                "SubState" => "state",
-                "UnitFileState" => "enabled",
-                "Result" => "result",
-                "MainPID" => "main_pid",
-                _ => return None,
-            };
-            Some((key.to_owned(), value.into()))
-        })
-        .collect();
-    if ended.exit_code == Some(UNWILLING) {
-        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        return Err(Error::new(
-            Code::TaskFailed,
-            format!("{action} of {} failed: {}", args.service, said.trim()),
-        )
-        .hint("the service's last lines are in log_tail")
-        .with("log_tail", log.lines().map(str::to_owned).collect::<Vec<_>>())
-        .with("service", fields));
+    let way = way?;
+    let patience = args.timeout_s.unwrap_or(PATIENCE);
+    let state = ask(ctx, &way, &place, &doing, &args.service, patience).await;
+    let told = doing.told();
+    let warning = doing.finish(&state.as_ref().map(State::record).map_err(Clone::clone));
+    answer(&place, &args, action, state?, told, warning)
+}
+
+/// A service's name, and nothing that a tool could take for an option or a pattern.
+fn named(service: &str) -> Result<()> {
+    let good = |c: char| c.is_alphanumeric() || "@:_.-\\ ".contains(c);
+    if service.is_empty()
+        || service.len() > 255
+        || service.starts_with(['-', ' '])
+        || !service.chars().all(good)
+    {
+        return Err(Error::argument(format!("{service:?} is no name of a service"))
+            .hint("name one service as the guest does, for example nginx or ssh.service")
+            .with("argument", "service"));
     }
-    answer.insert("status".into(), "done".into());
-    answer.insert("vmid".into(), place.vmid.get().into());
-    answer.insert("service".into(), args.service.clone().into());
-    answer.extend(fields);
-    Ok(Answer::new(answer).heading(format!("{} in guest {}", args.service, place.vmid)))
+    Ok(())
+}
+
+/// What a guest tells of a service.
+#[derive(Debug, PartialEq)]
+struct State {
+    manager: String,
+    /// How the start, stop or restart ended.
+    code: i64,
+    fields: BTreeMap<String, String>,
+    /// What the service manager said.
+    said: String,
+    log: Vec<String>,
+}
+
+async fn ask(
+    ctx: Ctx<'_>,
+    way: &Way,
+    place: &Place,
+    doing: &Doing,
+    service: &str,
+    patience: u64,
+) -> Result<State> {
+    let step = if way.windows() { Step::WindowsService } else { Step::Service };
+    let given = Given { timeout_s: patience, ..Given::default() };
+    match way.run(ctx, place, doing, &step, given).await? {
+        Reply::Done(head, body) => State::read(&head, &String::from_utf8_lossy(&body))
+            .ok_or_else(|| Error::internal("the guest's answer about the service makes no sense"))
+            .and_then(|state| {
+                if state.field("LoadState") == Some("not-found") {
+                    return Err(missing(place, service));
+                }
+                Ok(state)
+            }),
+        Reply::Failed(word, _) if word == "missing" => Err(missing(place, service)),
+        other => Err(found(other, place.vmid, service)),
+    }
+}
+
+fn missing(place: &Place, service: &str) -> Error {
+    Error::new(Code::NotFound, format!("guest {} has no service {service:?}", place.vmid)).hint(
+        "`systemctl list-units --type=service --all` by pve_ct_exec or pve_vm_exec lists them",
+    )
+}
+
+impl State {
+    /// `MANAGER CODE`, then `NAME=VALUE` lines, then what was said, then log lines, parted by
+    /// empty lines.
+    fn read(head: &str, body: &str) -> Option<Self> {
+        let (manager, code) = head.trim().split_once(' ')?;
+        let body = body.replace("\r\n", "\n");
+        let (fields, rest) = body.split_once("\n\n").unwrap_or((&body, ""));
+        let fields = fields
+            .lines()
+            .filter_map(|line| line.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let (said, log) = rest.split_once("\n\n").unwrap_or((rest, ""));
+        Some(Self {
+            manager: manager.to_owned(),
+            code: code.trim().parse().ok()?,
+            fields,
+            said: said.trim().to_owned(),
+            log: log.lines().filter(|l| !l.trim().is_empty()).map(str::to_owned).collect(),
+        })
+    }
+
+    fn field(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// The state in a word.
+    fn active(&self) -> String {
+        match (self.manager.as_str(), self.field("Status")) {
+            // As rc-service and scripts of init end when asked for the status.
+            ("init", Some("0")) => "active".to_owned(),
+            ("init", _) => "inactive".to_owned(),
+            ("openrc", Some("0")) => "active".to_owned(),
+            ("openrc", Some("3")) => "inactive".to_owned(),
+            ("openrc", Some("32")) => "failed".to_owned(),
+            ("openrc", Some(code)) => format!("unknown ({code})"),
+            _ => match self.field("ActiveState") {
+                Some("Running") => "active".to_owned(),
+                Some("Stopped") => "inactive".to_owned(),
+                Some(state) => state.to_lowercase(),
+                None => "unknown".to_owned(),
+            },
+        }
+    }
+
+    fn enabled(&self) -> Option<String> {
+        let state = self.field("UnitFileState")?;
+        Some(match state {
+            "Automatic" => "enabled".to_owned(),
+            state => state.to_lowercase(),
+        })
+    }
+
+    fn record(&self) -> Value {
+        json!({"code": self.code, "active": self.active()})
+    }
+}
+
+fn answer(
+    place: &Place,
+    args: &Control,
+    action: Action,
+    state: State,
+    mut told: Map<String, Value>,
+    warning: Option<String>,
+) -> Result<Answer> {
+    let active = state.active();
+    let wanted = match action {
+        Action::Status => true,
+        Action::Start | Action::Restart => active != "failed" && active != "inactive",
+        Action::Stop => active != "active",
+    };
+    if action != Action::Status && !(state.code == 0 && wanted) {
+        let said = if state.said.is_empty() { active.clone() } else { state.said.clone() };
+        let what = format!("{} of {} failed: {said}", action.as_str(), args.service);
+        return Err(Error::new(Code::TaskFailed, what)
+            .hint("the service's last lines are in log_tail")
+            .with("vmid", place.vmid.get())
+            .with("service", args.service.clone())
+            .with("manager", state.manager)
+            .with("active", active)
+            .with("exit_code", state.code)
+            .with("log_tail", state.log));
+    }
+    let mut out = Map::new();
+    out.insert("status".into(), "done".into());
+    out.insert("vmid".into(), place.vmid.get().into());
+    out.insert("service".into(), args.service.clone().into());
+    out.insert("action".into(), action.as_str().into());
+    out.append(&mut told);
+    out.insert("manager".into(), state.manager.clone().into());
+    out.insert("active".into(), active.clone().into());
+    out.insert("enabled".into(), state.enabled().into());
+    for (key, field) in [
+        ("state", "SubState"),
+        ("description", "Description"),
+        ("since", "ActiveEnterTimestamp"),
+        ("result", "Result"),
+    ] {
+        if let Some(value) = state.field(field) {
+            out.insert(key.into(), value.into());
+        }
+    }
+    if let Some(pid) = state.field("MainPID").and_then(|p| p.parse::<u64>().ok()).filter(|p| *p > 0)
+    {
+        out.insert("main_pid".into(), pid.into());
+    }
+    if !state.said.is_empty() {
+        out.insert("said".into(), state.said.into());
+    }
+    if !state.log.is_empty() {
+        out.insert("log".into(), state.log.into());
+    }
+    if let Some(warning) = warning {
+        out.insert("warnings".into(), vec![warning].into());
+    }
+    let heading = format!("{} in {} {}: {active}", args.service, place.kind.noun(), place.vmid);
+    Ok(Answer::new(out).heading(heading).untrusted(&["said", "log", "description"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_guest_tells_of_a_service_is_read() {
+        let body = "LoadState=loaded\nActiveState=failed\nSubState=failed\nUnitFileState=enabled\n\
+            Description=A = b\n\nJob for x.service failed.\n\n2026-01-01 x[1]: no\n2026-01-01 bye\n";
+        let state = State::read("systemd 1", body).unwrap();
+        assert_eq!((state.active().as_str(), state.code), ("failed", 1));
+        assert_eq!(state.enabled().as_deref(), Some("enabled"));
+        assert_eq!(state.field("Description"), Some("A = b"));
+        assert_eq!(state.said, "Job for x.service failed.");
+        assert_eq!(state.log.len(), 2);
+        for (code, active) in [("0", "active"), ("3", "inactive"), ("32", "failed")] {
+            let state =
+                State::read("openrc 0", &format!("Status={code}\nUnitFileState=disabled\n\n\n\n"));
+            assert_eq!(state.unwrap().active(), active);
+        }
+        let windows =
+            "ActiveState=Running\r\nUnitFileState=Automatic\r\nDescription=Spooler\r\n\r\n\r\n";
+        let state = State::read("windows 0\r", windows).unwrap();
+        assert_eq!(
+            (state.active().as_str(), state.enabled().as_deref()),
+            ("active", Some("enabled"))
+        );
+    }
+
+    /// D05: a name is never an option, a pattern or a second command.
+    #[test]
+    fn names_that_are_none_are_refused() {
+        for name in
+            ["nginx", "ssh.service", "getty@tty1.service", "Windows Update", "dev-sda1.device"]
+        {
+            assert!(named(name).is_ok(), "{name}");
+        }
+        for name in
+            ["", "--user", "-H", "a;id", "*", "a\nb", "$(id)", "a'b", "../x", " x", "a|b", "a/b"]
+        {
+            assert_eq!(named(name).unwrap_err().code, Code::InvalidArgument, "{name:?}");
+        }
+    }
 }

@@ -27,6 +27,8 @@ fn only_vms(guest: &Guest) -> Result<()> {
         .hint("pve_guest_network and pve_guest_details show what a container tells by itself"))
 }
 
+const STOPPED: &str = "vm stopped: pve_guest_start starts it";
+
 /// `pve_vm_agent_status`
 pub async fn status(ctx: Ctx<'_>, args: OneGuest) -> Result<Answer> {
     let (guest, config) = ctx.guest_get(args.vmid, &["config"], Params::new()).await?;
@@ -39,13 +41,16 @@ pub async fn status(ctx: Ctx<'_>, args: OneGuest) -> Result<Answer> {
     out.insert("configured".into(), configured.into());
     out.insert("status".into(), guest.status.as_str().into());
     let asked = match (configured, running) {
-        (false, _) => Err("set `agent` to 1 (pve_guest_config_set), stop and start the VM, and install qemu-guest-agent in it".to_owned()),
-        (true, false) => Err("the VM does not run".to_owned()),
+        (false, _) => Err("agent disabled: set `agent` to 1 (pve_guest_config_set), stop and start the VM, and install qemu-guest-agent in it".to_owned()),
+        (true, false) => Err(STOPPED.to_owned()),
         (true, true) => {
             let info = ctx.get_below(&guest, &["agent", "info"], Params::new()).await;
             info.map_err(|e| {
-                if e.message.contains("not running") {
-                    "the agent does not answer: install and start qemu-guest-agent in the guest".to_owned()
+                if e.message.contains("agent is not running") {
+                    "agent not running: it does not answer; install and start qemu-guest-agent in the guest"
+                        .to_owned()
+                } else if e.message.contains("is not running") {
+                    STOPPED.to_owned()
                 } else {
                     e.message
                 }
@@ -57,19 +62,36 @@ pub async fn status(ctx: Ctx<'_>, args: OneGuest) -> Result<Answer> {
         Ok(info) => {
             let info = info.get("result").unwrap_or(&info);
             put(&mut out, "version", loose::text(info, "version"));
-            let off: Vec<String> =
-                loose::rows(info.get("supported_commands").unwrap_or(&Value::Null))
-                    .iter()
-                    .filter(|c| c.get("enabled").is_some() && !loose::flag(c, "enabled"))
-                    .filter_map(|c| loose::text(c, "name"))
-                    .collect();
+            let off = switched_off(info);
+            if is_frozen(&off) {
+                let what = "its file systems are frozen: pve_vm_agent_command thaw ends that, and \
+                            so does the end of the backup or snapshot that froze them";
+                out.insert("frozen".into(), true.into());
+                out.insert("note".into(), what.into());
+            }
             put(&mut out, "disabled_commands", Some(off).filter(|o| !o.is_empty()));
             told_by_agent(ctx, &guest, &mut out).await;
         }
         Err(why) => put(&mut out, "why", Some(why)),
     }
-    let untrusted = ["os", "hostname", "filesystems", "users"];
+    let untrusted = ["os", "hostname", "filesystems", "users", "unknown"];
     Ok(Answer::new(out).heading(title(&guest)).untrusted(&untrusted))
+}
+
+/// Commands that an agent's information says are switched off.
+pub fn switched_off(info: &Value) -> Vec<String> {
+    loose::rows(info.get("supported_commands").unwrap_or(&Value::Null))
+        .iter()
+        .filter(|c| c.get("enabled").is_some() && !loose::flag(c, "enabled"))
+        .filter_map(|c| loose::text(c, "name"))
+        .collect()
+}
+
+/// Whether an agent with these commands switched off has frozen file systems:
+/// it does hardly anything then but thaw them.
+pub fn is_frozen(off: &[String]) -> bool {
+    let off = |name: &str| off.iter().any(|n| n == name);
+    off("guest-exec") && off("guest-get-osinfo") && !off("guest-fsfreeze-thaw")
 }
 
 fn put(out: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
@@ -78,12 +100,20 @@ fn put(out: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>)
     }
 }
 
-/// What the agent tells about the inside; what it cannot tell is left out.
+/// What the agent tells about the inside, and why it does not tell the rest.
 async fn told_by_agent(ctx: Ctx<'_>, guest: &Guest, out: &mut Map<String, Value>) {
     let ask = async |what: &str| {
-        let answer = ctx.get_below(guest, &["agent", what], Params::new()).await.ok()?;
+        let answer = ctx.get_below(guest, &["agent", what], Params::new()).await;
+        let answer = answer.map_err(|error| error.message)?;
         let result = answer.get("result").cloned().unwrap_or(Value::Null);
-        result.get("error").is_none().then_some(result)
+        // An agent's own error comes with HTTP 200.
+        match result.get("error") {
+            None => Ok(result),
+            Some(error) if loose::str(error, "class") == Some("CommandNotFound") => {
+                Err("not supported by this agent".to_owned())
+            }
+            Some(error) => Err(loose::text(error, "desc").unwrap_or_else(|| error.to_string())),
+        }
     };
     let (os, host, files, zone, users) = futures::join!(
         ask("get-osinfo"),
@@ -92,6 +122,18 @@ async fn told_by_agent(ctx: Ctx<'_>, guest: &Guest, out: &mut Map<String, Value>
         ask("get-timezone"),
         ask("get-users"),
     );
+    let mut unknown = Map::new();
+    let mut known = |name: &str, answer: Result<Value, String>| {
+        answer.map_err(|why| unknown.insert(name.to_owned(), why.into())).ok()
+    };
+    let (os, host, files, zone, users) = (
+        known("os", os),
+        known("hostname", host),
+        known("filesystems", files),
+        known("timezone", zone),
+        known("users", users),
+    );
+    put(out, "unknown", Some(unknown).filter(|u| !u.is_empty()));
     if let Some(os) = os {
         let text = |key| loose::text(&os, key);
         put(out, "os", text("pretty-name").or_else(|| text("name")));

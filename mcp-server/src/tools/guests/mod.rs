@@ -1,7 +1,7 @@
 //! The group `guests`: life and death, power, snapshots, configuration, disks,
 //! network, pools, high availability.
 
-mod agent;
+pub(super) mod agent;
 mod clone;
 mod cloudinit;
 mod config;

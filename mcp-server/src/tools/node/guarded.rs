@@ -142,8 +142,19 @@ fn words(plan: &Plan) -> Vec<String> {
     if plan.remove.iter().any(|removal| removal.name == "proxmox-ve") {
         lines.push("proxmox-ve, and with it Proxmox VE, would be REMOVED".to_owned());
     }
+    if !plan.services.is_empty() {
+        lines.push(format!("services that restart, where they run: {}", plan.services.join(", ")));
+    }
+    if let Some(after) = &plan.kernel.after
+        && plan.kernel.newest.as_ref() != Some(after)
+    {
+        lines.push(format!("kernel {after} comes; {} runs now", plan.kernel.running));
+    }
+    let changes = [&plan.upgrade, &plan.install, &plan.downgrade].iter().any(|c| !c.is_empty());
     if plan.reboot_needed {
         lines.push("a reboot is needed afterwards".to_owned());
+    } else if changes {
+        lines.push("no reboot is needed for the kernel".to_owned());
     }
     for problem in &plan.problems {
         lines.push(format!("problem: {}", problem.message));
