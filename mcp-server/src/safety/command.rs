@@ -14,21 +14,34 @@ use std::{
 
 use super::Flag;
 
+mod awk;
+mod builtins;
+mod containers;
 mod databases;
 mod disks;
+mod editors;
 mod files;
+mod git;
 mod network;
+mod output;
+mod packages;
+mod parameters;
 mod paths;
 mod programs;
 mod reads;
 mod run;
+mod search;
+mod sed;
 mod sql;
-mod texts;
+mod stores;
+mod tangle;
+mod variables;
 mod verbs;
 mod walk;
 mod windows;
 mod words;
 mod wrappers;
+mod wraps;
 
 pub use paths::{is_windows_system, secret_path};
 
