@@ -37,6 +37,14 @@ fn what_takes_the_parser_too_long_is_not_given_to_it() {
 }
 
 #[test]
+fn many_at_once_are_all_looked_into() {
+    let readers: Vec<_> = (0..40).map(|_| std::thread::spawn(|| of("rm -rf /srv/x"))).collect();
+    for reader in readers {
+        assert_eq!(reader.join().unwrap().categories, BTreeSet::from([Flag::ExecDelete]));
+    }
+}
+
+#[test]
 fn input_of_a_shell_is_read() {
     let sh = ["sh".to_owned()];
     let found = classify(&Command::Argv(&sh), None, Some(b"rm -rf /srv/x"));

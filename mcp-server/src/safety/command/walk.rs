@@ -53,7 +53,8 @@ impl<'f> Walk<'f> {
             found,
             cwd: Some(cwd.unwrap_or("/").to_owned()),
             variables: BTreeMap::new(),
-            positional: None,
+            // A text that stands by itself is given none.
+            positional: Some(Vec::new()),
             functions: BTreeMap::new(),
             depth: 0,
             steps: 0,
