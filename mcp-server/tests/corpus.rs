@@ -29,3 +29,19 @@ fn parameters() {
 fn property_strings() {
     replay("property", fuzzing::property);
 }
+
+#[test]
+fn commands() {
+    replay("command", fuzzing::command);
+}
+
+/// What is in the tables of commands holds as well.
+#[test]
+fn commands_of_the_tables() {
+    for table in [include_str!("data/commands.tsv"), include_str!("data/commands-disguised.tsv")] {
+        for row in table.lines().filter(|l| !l.starts_with('#')) {
+            let (_, text) = row.split_once('\t').unwrap();
+            fuzzing::command(text.replace('␤', "\n").as_bytes());
+        }
+    }
+}

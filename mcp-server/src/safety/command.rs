@@ -8,27 +8,40 @@
 
 use std::{
     collections::BTreeSet,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{Condvar, Mutex, PoisonError},
     time::Duration,
 };
 
 use super::Flag;
 
+mod awk;
+mod builtins;
+mod containers;
 mod databases;
 mod disks;
+mod editors;
 mod files;
+mod git;
 mod network;
+mod output;
+mod packages;
+mod parameters;
 mod paths;
 mod programs;
 mod reads;
 mod run;
+mod search;
+mod sed;
 mod sql;
-mod texts;
+mod stores;
+mod tangle;
+mod variables;
 mod verbs;
 mod walk;
 mod windows;
 mod words;
 mod wrappers;
+mod wraps;
 
 pub use paths::{is_windows_system, secret_path};
 
@@ -107,9 +120,11 @@ pub fn classify(command: &Command<'_>, cwd: Option<&str>, stdin: Option<&[u8]>) 
     let (tell, told) = std::sync::mpsc::channel();
     let reader =
         std::thread::Builder::new().name("command".to_owned()).stack_size(STACK).spawn(move || {
-            let _place = place;
+            let found = look_into(&program.command(), cwd.as_deref(), stdin.as_deref());
+            // Free before it is told, so that who asks again finds it free.
+            drop(place);
             // Nobody waits any more where the time was over.
-            let _ = tell.send(look_into(&program.command(), cwd.as_deref(), stdin.as_deref()));
+            let _ = tell.send(found);
         });
     match reader.map(|_| told.recv_timeout(LONGEST_TIME)) {
         Ok(Ok(found)) => found,
@@ -120,19 +135,29 @@ pub fn classify(command: &Command<'_>, cwd: Option<&str>, stdin: Option<&[u8]>) 
 /// One of the few places of readers: what never ends must not fill the machine.
 struct Place;
 
-static TAKEN: AtomicUsize = AtomicUsize::new(0);
+static TAKEN: Mutex<usize> = Mutex::new(0);
+static FREED: Condvar = Condvar::new();
 
 impl Place {
+    /// Waits for a free place, as long as a command is looked into at most.
     fn take() -> Option<Self> {
-        let place = Self;
-        // Dropped again, and so counted back, where it was one too many.
-        (TAKEN.fetch_add(1, Ordering::SeqCst) < MOST_READERS).then_some(place)
+        let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut taken, _) = FREED
+            .wait_timeout_while(taken, LONGEST_TIME, |taken| *taken >= MOST_READERS)
+            .unwrap_or_else(PoisonError::into_inner);
+        if *taken >= MOST_READERS {
+            return None;
+        }
+        *taken += 1;
+        Some(Self)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        TAKEN.fetch_sub(1, Ordering::SeqCst);
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        *taken = taken.saturating_sub(1);
+        FREED.notify_one();
     }
 }
 

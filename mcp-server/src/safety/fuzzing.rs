@@ -4,7 +4,12 @@
 use serde_json::Value;
 
 use super::{
-    Facts, Method, Operation, api::API, class::classify, propstring::PropString, shown::quoted,
+    Facts, Flag, Method, Operation,
+    api::API,
+    class::classify,
+    command::{self, Command, Finding, Shell},
+    propstring::PropString,
+    shown::quoted,
     volume,
 };
 use crate::pve::{ApiPath, Params};
@@ -81,4 +86,36 @@ pub fn property(data: &[u8]) {
     for (key, value) in &pairs {
         assert_eq!(again.get(key), Some(value.as_str()), "{key}");
     }
+}
+
+/// Longest text of the target for commands, in bytes: what is longer shows nothing more.
+const LONGEST_COMMAND: usize = 4096;
+
+/// A text for a shell in a guest: judging it ends, and neither a shell around it nor a command
+/// behind it makes it look like less than it is.
+pub fn command(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if text.len() > LONGEST_COMMAND || text.contains('\0') {
+        return;
+    }
+    let of = |text: &str| command::classify(&Command::Text { text, shell: Shell::Sh }, None, None);
+    let plain = of(text);
+    let around = of(&format!("sh -c '{}'", text.replace('\'', "'\\''")));
+    assert!(!is_less(&around, &plain), "sh -c: {plain:?}, {around:?}");
+    let followed = of(&format!("{text}; true"));
+    assert!(!is_less(&followed, &plain), "; true: {plain:?}, {followed:?}");
+    let argv = ["sh", "-c", text].map(str::to_owned);
+    let words = command::classify(&Command::Argv(&argv), None, None);
+    assert!(!is_less(&words, &plain), "argv: {plain:?}, {words:?}");
+    for shell in [Shell::Cmd, Shell::PowerShell] {
+        let found = command::classify(&Command::Text { text, shell }, None, None);
+        assert!(found.categories.contains(&Flag::ExecShell), "{found:?}");
+    }
+}
+
+/// Whether something is missing that code which cannot be looked into does not stand for.
+fn is_less(found: &Finding, than: &Finding) -> bool {
+    !found.categories.contains(&Flag::ExecShell)
+        && (!found.categories.is_superset(&than.categories)
+            || found.secret.is_none() && than.secret.is_some())
 }

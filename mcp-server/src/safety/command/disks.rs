@@ -68,7 +68,7 @@ impl Walk<'_> {
             "badblocks" => !has(&["-w", "-n"]),
             "debugfs" => !has(&["-w"]),
             "e2label" | "swaplabel" | "fatlabel" => plain < 2,
-            "mount" => plain == 0 || has(&["--help", "-V"]),
+            "mount" => lists_mounts(args),
             "partx" => has(&["-s", "--show", "-l"]),
             "fstrim" => has(&["-n", "--dry-run"]),
             "lvm" => matches!(first, "pvs" | "vgs" | "lvs" | "version" | "fullreport"),
@@ -78,7 +78,8 @@ impl Walk<'_> {
         };
         if !looks {
             self.found.add(Flag::ExecDisks, name);
-            if matches!(name, "lvremove" | "vgremove" | "pvremove") {
+            let subvolume = name == "btrfs" && has(&["delete", "del"]);
+            if subvolume || matches!(name, "lvremove" | "vgremove" | "pvremove") {
                 self.found.add(Flag::ExecDelete, name);
             }
         }
@@ -98,4 +99,17 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// Whether `mount` only lists what is mounted.
+fn lists_mounts(args: &[Arg]) -> bool {
+    let mut value = false;
+    args.iter().all(|a| {
+        let of_former = std::mem::take(&mut value);
+        value = a.text == "-t";
+        of_former
+            || value
+            || matches!(a.text.as_str(), "-l" | "-v" | "-h" | "-V" | "--help" | "--version")
+            || a.text == "--show-labels"
+    })
 }

@@ -1,18 +1,50 @@
 //! Programs that write the files that they are given.
 
-use super::{walk::Walk, words::Arg, wrappers::value_of};
+use super::{
+    variables::harmless_ssh,
+    walk::Walk,
+    words::Arg,
+    wrappers::{has_long, value_of},
+};
 use crate::safety::Flag;
 
 impl Walk<'_> {
     pub(super) fn tar(&mut self, args: &[Arg]) {
         let has = |p: &str| args.iter().any(|a| a.text.starts_with(p));
-        if has("--checkpoint-action")
-            || has("--to-command")
-            || has("--use-compress-program")
-            || has("-I")
-            || has("--rsh-command")
-            || has("--info-script")
-            || has("--new-volume-script")
+        let packs =
+            ["gzip", "pigz", "zstd", "zstdmt", "xz", "pixz", "bzip2", "pbzip2", "lbzip2", "lz4"];
+        let packer = |text: &str| {
+            let mut words = text.split_whitespace();
+            words.next().is_some_and(|w| packs.contains(&w))
+                && words.all(|w| w.starts_with('-') || w.chars().all(|c| c.is_ascii_digit()))
+        };
+        let shows = ["dot", "echo", "bell", "totals", "sleep", "wait"];
+        let harmless = |value: Option<Arg>, fits: &dyn Fn(&str) -> bool| {
+            value.is_none_or(|v| !v.unknown && fits(&v.text))
+        };
+        let cluster = |letter: char| {
+            args.iter().enumerate().any(|(at, a)| {
+                let cluster = a.text.trim_start_matches('-');
+                (a.is_option() && !a.text.starts_with("--") || at == 0 && !a.text.starts_with('-'))
+                    && cluster.chars().all(|c| c.is_ascii_alphabetic())
+                    && cluster.contains(letter)
+            })
+        };
+        let glued = args.iter().any(|a| a.text.len() > 2 && a.text.starts_with("-I"));
+        // The option before it in the alphabet is its prefix.
+        let actions = args.iter().enumerate().filter(|(_, a)| a.text.starts_with("--checkpoint-"));
+        let mut actions = actions.map(|(at, a)| match a.text.split_once('=') {
+            Some((_, action)) => action.to_owned(),
+            None => args.get(at + 1).map(|a| a.text.clone()).unwrap_or_default(),
+        });
+        if actions.any(|action| !shows.iter().any(|s| action.starts_with(s)))
+            || !harmless(value_of(args, '\0', "use-compress-program"), &packer)
+            || (glued || cluster('I'))
+                && !value_of(args, 'I', "\0").is_some_and(|v| packer(&v.text))
+            || cluster('F')
+            || ["to-command", "rsh-command", "rmt-command", "info-script", "new-volume-script"]
+                .iter()
+                .any(|long| has_long(args, long))
         {
             self.found.add(Flag::ExecShell, "tar that runs a program");
         }
@@ -43,13 +75,23 @@ impl Walk<'_> {
     }
 
     pub(super) fn rsync(&mut self, args: &[Arg]) {
-        if args.iter().any(|a| a.text.starts_with("--delete") || a.text == "--remove-source-files")
-        {
+        let tries = args.iter().any(|a| {
+            let letters = a.text.trim_start_matches('-');
+            a.text == "--dry-run"
+                || a.is_option()
+                    && !a.text.starts_with("--")
+                    // What is glued to an option is no letter of a cluster.
+                    && !letters.starts_with(['e', 'T', 'f', 'B', 'M'])
+                    && letters.chars().all(|c| c.is_ascii_alphabetic())
+                    && letters.contains('n')
+        });
+        let deletes = |a: &Arg| a.text.starts_with("--del") || a.text.starts_with("--remove-s");
+        if !tries && args.iter().any(deletes) {
             self.found.add(Flag::ExecDelete, "rsync deletes");
         }
-        let shell = Self::option(args, &["e", "rsh"]);
-        let harmless = shell.is_none_or(|s| s.text == "ssh" || s.text.starts_with("ssh "));
-        if !harmless || args.iter().any(|a| a.text.starts_with("--rsync-path")) {
+        let shell = value_of(args, 'e', "rsh");
+        let harmless = shell.is_none_or(|s| harmless_ssh(&s.text));
+        if !harmless || has_long(args, "rsync-path") {
             self.found.add(Flag::ExecShell, "rsync that runs a program");
         }
         self.last_written(args);
@@ -87,22 +129,36 @@ impl Walk<'_> {
                 if name == "cp" && args.iter().any(|a| a.text == "/dev/null") {
                     self.found.add(Flag::ExecDelete, "empties a file");
                 }
-                if name == "scp"
-                    && args.iter().any(|a| a.text.contains("ProxyCommand") || a.text == "-S")
-                {
+                let runs = |a: &Arg| {
+                    a.text.to_ascii_lowercase().contains("command")
+                        || a.text.starts_with("-S")
+                        || a.text.starts_with("-F")
+                };
+                if name == "scp" && args.iter().any(runs) {
                     self.found.add(Flag::ExecShell, "scp that runs a program");
                 }
             }
             "wget" => {
                 let file = value_of(args, 'O', "output-document");
                 let dir = value_of(args, 'P', "directory-prefix");
+                if value_of(args, '\0', "method")
+                    .is_some_and(|m| m.text.eq_ignore_ascii_case("delete"))
+                {
+                    self.found.add(Flag::ExecDelete, "asks a server to delete");
+                }
                 // Without a name it is that of the address, here.
-                self.writes(&file.or(dir).unwrap_or_else(|| Arg::literal(".")));
+                if !has_long(args, "spider") && !has("-V") {
+                    self.writes(&file.or(dir).unwrap_or_else(|| Arg::literal(".")));
+                }
                 if has("--use-askpass") {
                     self.found.add(Flag::ExecShell, "wget that runs a program");
                 }
             }
             "curl" => {
+                let method = value_of(args, 'X', "request");
+                if method.is_some_and(|m| m.text.eq_ignore_ascii_case("delete")) {
+                    self.found.add(Flag::ExecDelete, "asks a server to delete");
+                }
                 let dir = value_of(args, '\0', "output-dir");
                 let file = value_of(args, 'o', "output");
                 for file in [&file, &dir].into_iter().flatten() {
@@ -116,7 +172,28 @@ impl Walk<'_> {
                     self.writes(&Arg::literal("."));
                 }
             }
-            "unzip" | "7z" => {
+            "7z" | "7za" | "7zr" | "7zz" => {
+                let verb = args.first().map_or("", |a| a.text.as_str());
+                let dir = args.iter().find_map(|a| a.text.strip_prefix("-o"));
+                match verb {
+                    "x" | "e" => self.writes(&Arg::literal(dir.unwrap_or("."))),
+                    "d" => self.found.add(Flag::ExecDelete, "deletes from an archive"),
+                    "a" | "u" | "rn" => self.writes_all(args.get(1..2).unwrap_or_default()),
+                    _ => {}
+                }
+                if args.iter().any(|a| a.text == "-sdel") {
+                    self.found.add(Flag::ExecDelete, "removes what it packed");
+                }
+            }
+            "cpio" => {
+                if let Some(dir) = value_of(args, 'D', "directory") {
+                    self.writes(&dir);
+                } else if args.iter().any(|a| a.is_option() && a.text.contains(['i', 'p'])) {
+                    self.writes(&Arg::literal("."));
+                }
+                self.writes_all(args);
+            }
+            "unzip" => {
                 let dir = value_of(args, 'd', "\0");
                 let looks = ["-l", "-t", "-v", "-Z", "-p", "-c"].iter().any(|o| has(o));
                 if dir.is_some() || !looks {
@@ -138,7 +215,7 @@ impl Walk<'_> {
                 if let Some(file) = value_of(args, 'o', "output") {
                     self.writes(&file);
                 }
-                if has("--compress-program") {
+                if has_long(args, "compress-program") {
                     self.found.add(Flag::ExecShell, "sort that runs a program");
                 }
             }

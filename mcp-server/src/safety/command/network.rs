@@ -62,4 +62,13 @@ impl Walk<'_> {
             self.found.add(Flag::ExecNetwork, "nmcli changes the network");
         }
     }
+
+    pub(super) fn fail2ban(&mut self, args: &[Arg]) {
+        let verb = args.iter().find(|a| !a.is_option()).map_or("", |a| a.text.as_str());
+        match verb {
+            "" | "status" | "get" | "ping" | "version" | "banned" | "statistics" | "echo" => {}
+            "set" | "unban" => self.found.add(Flag::ExecNetwork, "changes who is locked out"),
+            _ => self.found.add(Flag::ExecServices, &format!("fail2ban-client {verb}")),
+        }
+    }
 }

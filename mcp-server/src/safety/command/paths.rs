@@ -3,7 +3,7 @@
 use crate::safety::Flag;
 
 /// Secrets in their usual places: what a pattern is held against.
-const SAMPLES: [&str; 22] = [
+pub(super) const SAMPLES: [&str; 22] = [
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",
@@ -38,9 +38,10 @@ pub fn folded(path: &str) -> String {
             ".." => drop(parts.pop()),
             part => parts.push(part),
         }
-        // /proc/PID/root and /proc/PID/cwd of init are the root.
-        if let ["proc", _, "root"] | ["proc", "1", "cwd"] = parts.as_slice() {
-            parts.clear();
+        // /proc/PID/root is the root, and so most often is /proc/PID/cwd.
+        match parts.as_slice() {
+            ["proc", _, "root" | "cwd"] | ["proc", _, "task", _, "root" | "cwd"] => parts.clear(),
+            _ => {}
         }
     }
     format!("/{}", parts.join("/"))
@@ -61,11 +62,27 @@ pub fn secret_path(path: &str, cwd: Option<&str>) -> Option<&'static str> {
         None => format!("{}/{path}", cwd.unwrap_or("/")),
     };
     let path = folded(&path);
+    let path = without_groups(&path);
     if path.contains(['*', '?', '[', '{']) {
         let some = SAMPLES.iter().any(|sample| fits(&path, sample));
         return some.then_some("the pattern can name secrets");
     }
     named(&path)
+}
+
+/// A group of alternatives, `@(a|b)`, as the pattern that fits at least as much.
+fn without_groups(path: &str) -> String {
+    let mut plain = String::new();
+    let mut chars = path.chars().peekable();
+    while let Some(c) = chars.next() {
+        if "@+?*!".contains(c) && chars.peek() == Some(&'(') {
+            plain.push('*');
+            chars.by_ref().find(|c| *c == ')');
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
 }
 
 fn named(path: &str) -> Option<&'static str> {
@@ -118,7 +135,7 @@ fn named(path: &str) -> Option<&'static str> {
     }
     let key = [".key", ".pem", ".p12", ".pfx", ".keytab"].iter().any(|e| name.ends_with(e));
     let public = ["/etc/ssl/certs/", "/usr/", "/etc/ca-certificates/", "/etc/pki/ca-trust/"];
-    let names = ["fullchain", "chain", "cert", "ca", "cacert", "ca-bundle", "ca-cert"];
+    let names = ["fullchain", "chain", "cert", "ca", "cacert", "ca-bundle", "ca-cert", "dhparam"];
     let stem =
         name.split('.').next().unwrap_or_default().trim_end_matches(|c: char| c.is_ascii_digit());
     let public = public.iter().any(|p| path.starts_with(p))
@@ -151,14 +168,16 @@ fn fits(pattern: &str, path: &str) -> bool {
     pattern.len() == path.len() && pattern.iter().zip(&path).all(|(p, s)| part_fits(p, s))
 }
 
+/// Whether a pattern fits a text as a whole.
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
+    glob(&pattern, &text)
+}
+
 fn part_fits(pattern: &str, part: &str) -> bool {
-    let (pattern, part): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), part.chars().collect());
     // A leading dot has to be written.
-    if part.first() == Some(&'.') && matches!(pattern.first(), Some('*' | '?' | '[')) {
-        return false;
-    }
-    glob(&pattern, &part)
+    !(part.starts_with('.') && pattern.starts_with(['*', '?', '['])) && matches(pattern, part)
 }
 
 fn glob(pattern: &[char], part: &[char]) -> bool {
@@ -200,6 +219,12 @@ pub fn written(path: &str) -> Vec<Flag> {
         let harmless = quiet.contains(&path)
             || below(&["/dev/fd", "/dev/shm", "/dev/pts", "/dev/tcp", "/dev/udp"]);
         return if harmless { Vec::new() } else { vec![Flag::ExecDisks] };
+    }
+    if below(&["/proc/self/fd"]) {
+        return Vec::new();
+    }
+    if below(&["/proc/sys/net"]) {
+        return vec![Flag::ExecSystemFiles, Flag::ExecNetwork];
     }
     if path == "/proc/sysrq-trigger" {
         return vec![Flag::ExecPower];

@@ -4,7 +4,6 @@ use super::{
     reads::VERBS,
     walk::{Input, Walk},
     words::Arg,
-    wrappers::after_options,
 };
 use crate::safety::Flag;
 
@@ -17,18 +16,10 @@ impl Walk<'_> {
         };
         let plain = || args.iter().filter(|a| !a.is_option());
         let count = plain().count();
-        if matches!(name, "cd" | "pushd") {
-            return match plain().next() {
-                Some(dir) if !dir.unknown => self.cwd = self.resolved(dir),
-                Some(_) => self.cwd = None,
-                None => self.cwd = Some("/root".to_owned()),
-            };
-        }
         if let Some(table) = VERBS.iter().find(|t| t.names.contains(&name)) {
-            self.verbs(table, name, args);
-            if matches!(name, "docker" | "podman") && has(&["cp"]) {
-                plain().for_each(drop);
-            }
+            return self.verbs(table, name, args);
+        }
+        if self.packages(name, args) || self.store(name, args) {
             return;
         }
         let mut add = |flag: Flag| self.found.add(flag, name);
@@ -49,103 +40,6 @@ impl Walk<'_> {
             {
                 add(Flag::ExecUsers);
             }
-            // Packages.
-            "dpkg" => {
-                let looks = [
-                    "-l",
-                    "-L",
-                    "-S",
-                    "-s",
-                    "-c",
-                    "-I",
-                    "-p",
-                    "-V",
-                    "--list",
-                    "--listfiles",
-                    "--search",
-                    "--status",
-                    "--contents",
-                    "--info",
-                    "--get-selections",
-                    "--print-architecture",
-                    "--audit",
-                    "-C",
-                    "--verify",
-                    "--print-avail",
-                    "--compare-versions",
-                    "--print-foreign-architectures",
-                    "--version",
-                    "--help",
-                ];
-                // What changes something counts, whatever stands beside it.
-                let changes = ["-i", "-r", "-P", "-A", "-a", "-B"];
-                let long = ["--install", "--remove", "--purge", "--unpack", "--configure"];
-                let changes = has(&changes) || has(&long) || starts("--set-") || starts("--force");
-                if changes || !has(&looks) && !args.is_empty() {
-                    add(Flag::ExecPackages);
-                }
-            }
-            "rpm" => {
-                let changes = ["-e", "-U", "-F", "-i"].iter().any(|o| starts(o))
-                    || [
-                        "--erase",
-                        "--install",
-                        "--upgrade",
-                        "--freshen",
-                        "--import",
-                        "--rebuilddb",
-                    ]
-                    .iter()
-                    .any(|o| starts(o));
-                let looks = cluster('q')
-                    || cluster('V')
-                    || starts("--query")
-                    || starts("--verify")
-                    || has(&["--version", "--eval", "-K", "--checksig"])
-                    || args.is_empty();
-                if changes || !looks {
-                    add(Flag::ExecPackages);
-                }
-            }
-            "pacman" => {
-                let looks = cluster('Q')
-                    || cluster('F')
-                    || cluster('T')
-                    || args.iter().any(|a| {
-                        a.text.starts_with("-S")
-                            && (a.text.contains('s')
-                                || a.text.contains('i')
-                                || a.text.contains('l'))
-                            && !a.text.contains('y')
-                    });
-                if !looks && !args.is_empty() {
-                    add(Flag::ExecPackages);
-                }
-            }
-            "dpkg-reconfigure"
-            | "add-apt-repository"
-            | "apt-add-repository"
-            | "do-release-upgrade"
-            | "unattended-upgrade"
-            | "unattended-upgrades"
-            | "tasksel"
-            | "easy_install"
-            | "emerge"
-            | "opkg"
-            | "xbps-install"
-            | "xbps-remove"
-            | "nix-env"
-            | "makepkg"
-            | "yay"
-            | "paru"
-            | "cpan"
-            | "cpanm"
-            | "needrestart"
-            | "gdebi"
-            | "alien"
-            | "luarocks"
-            | "pkg"
-            | "pkg_add" => add(Flag::ExecPackages),
             // Deleting.
             "rm" | "rmdir" | "unlink" | "shred" | "srm" | "wipe" | "truncate" | "tmpreaper"
             | "tmpwatch" | "dropdb" | "fdupes"
@@ -158,9 +52,19 @@ impl Walk<'_> {
             "journalctl" if starts("--vacuum") || has(&["--rotate", "--flush"]) => {
                 add(Flag::ExecDelete)
             }
-            "logrotate" if !has(&["-d", "--debug"]) => add(Flag::ExecDelete),
+            "logrotate" if !has(&["-d", "--debug"]) => {
+                add(Flag::ExecDelete);
+                // A configuration can name scripts.
+                if !plain().all(|a| a.text.starts_with("/etc/logrotate")) {
+                    add(Flag::ExecShell);
+                }
+            }
             "git" => self.git(args),
-            "redis-cli" => self.redis(args),
+            "redis-cli" | "valkey-cli" => self.redis(args, input),
+            "mysqladmin" | "mariadb-admin" => self.mysqladmin(args),
+            "docker" | "podman" | "nerdctl" | "docker-compose" | "podman-compose" => {
+                self.docker(name, args, input);
+            }
             "dropuser" | "createuser" => add(Flag::ExecUsers),
             "mysql" | "mariadb" | "psql" | "sqlite3" | "mongosh" | "mongo" | "cqlsh"
             | "clickhouse-client" => {
@@ -194,7 +98,10 @@ impl Walk<'_> {
             "chkconfig" if !has(&["--list"]) => add(Flag::ExecServices),
             "fuser" if cluster('k') => add(Flag::ExecServices),
             "nginx" if has(&["-s"]) || args.is_empty() => add(Flag::ExecServices),
-            "consul" | "nomad" | "vault" if has(&["leave", "stop", "reload", "delete", "seal"]) => {
+            "rndc" if !has(&["status", "-h"]) => add(Flag::ExecServices),
+            "fail2ban-client" => self.fail2ban(args),
+            "busctl" | "dbus-send" | "gdbus" | "qdbus" => self.bus(name, args),
+            "nomad" | "vault" if has(&["leave", "stop", "reload", "delete", "seal"]) => {
                 add(Flag::ExecServices)
             }
             // Disks.
@@ -229,6 +136,10 @@ impl Walk<'_> {
                     return;
                 }
                 add(Flag::ExecUsers);
+                let home = ["-r", "--remove", "-rf", "-fr", "--remove-home", "--remove-all-files"];
+                if matches!(name, "userdel" | "deluser") && has(&home) {
+                    add(Flag::ExecDelete);
+                }
             }
             // Network.
             "ip" => self.ip(args),
@@ -336,6 +247,9 @@ impl Walk<'_> {
                 if sets {
                     add(Flag::ExecSystemFiles);
                 }
+                if sets && args.iter().any(|a| a.text.starts_with("net") && a.text.contains('=')) {
+                    add(Flag::ExecNetwork);
+                }
             }
             "modprobe" if has(&["-n", "--dry-run", "-c", "--showconfig", "-D"]) => {}
             "crontab" if has(&["-l"]) => {}
@@ -396,22 +310,62 @@ impl Walk<'_> {
                 if !looks {
                     add(Flag::ExecSystemFiles);
                 }
+                if name == "crontab" && has(&["-r"]) {
+                    add(Flag::ExecDelete);
+                }
+            }
+            "certbot" => {
+                if has(&["certificates", "plugins", "show_account", "--dry-run", "--version"]) {
+                    return;
+                }
+                add(Flag::ExecSystemFiles);
+                if has(&["delete", "revoke"]) {
+                    add(Flag::ExecDelete);
+                }
+                if has(&["--nginx", "--apache"]) {
+                    add(Flag::ExecServices);
+                }
+                if starts("--pre-hook") || starts("--post-hook") || starts("--deploy-hook") {
+                    add(Flag::ExecShell);
+                }
             }
             "hostname" if count > 0 && !has(&["-f", "-i", "-I", "-s", "-d", "--fqdn"]) => {
                 add(Flag::ExecSystemFiles)
             }
             "date" if has(&["-s", "--set"]) || starts("--set=") => add(Flag::ExecSystemFiles),
             // Code that cannot be looked into.
-            "source" | "." => add(Flag::ExecShell),
-            "at" | "batch" if !has(&["-l", "-d", "-r"]) => add(Flag::ExecShell),
+            "at" | "batch" if has(&["-l", "-d", "-r", "-c"]) => {}
+            "at" | "batch" => match input {
+                Input::Text(text) if !starts("-f") => drop(self.text(text, &Input::Nothing)),
+                _ => add(Flag::ExecShell),
+            },
+            "tcpdump" if starts("-z") => add(Flag::ExecShell),
+            "nmap" => {
+                let scripts = args
+                    .iter()
+                    .any(|a| a.text.starts_with("--script") && (a.text.contains('/') || a.unknown));
+                if scripts || has(&["--interactive"]) {
+                    add(Flag::ExecShell);
+                }
+            }
+            "m4" | "gnuplot" | "dc" if count > 0 || *input == Input::Unknown => {
+                add(Flag::ExecShell)
+            }
             "make" | "cmake" | "ninja" | "ansible" | "ansible-playbook" | "puppet"
             | "chef-client" | "salt-call" | "terraform" | "pwsh" | "powershell"
             | "powershell.exe" | "cmd" | "cmd.exe" | "gdb" | "java" | "go" | "screen" | "tmux"
             | "socat" | "ncat" | "nc" | "netcat" | "bpftrace" | "wine" | "mono" | "dotnet"
-            | "erl" | "iex" | "jshell" | "npx" | "bunx" | "run-parts" | "mkpasswd-script" => {
+            | "erl" | "iex" | "jshell" | "poetry" | "pipenv" | "bundle" | "rake" | "rails"
+            | "tox" | "pytest" | "mvn" | "gradle" | "ant" | "just" | "scons" | "bazel"
+            | "meson" | "npx" | "bunx" | "run-parts" | "mkpasswd-script" => {
                 self.code(name, args);
             }
-            "ssh" | "mosh" | "rsh" | "telnet" if count > 1 => add(Flag::ExecShell),
+            "ssh" | "mosh" | "rsh" | "telnet"
+                if count > 1
+                    || args.iter().any(|a| a.text.to_ascii_lowercase().contains("command=")) =>
+            {
+                add(Flag::ExecShell);
+            }
             "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => self.awk(args),
             "sed" | "gsed" => self.sed(args),
             "sudoedit" => self.writes_all(args),
@@ -429,23 +383,16 @@ impl Walk<'_> {
             "getent" if has(&["shadow", "gshadow"]) => {
                 self.found.secret = Some("/etc/shadow".to_owned());
             }
-            "alias" => {
-                for arg in args {
-                    if let Some((_, text)) = arg.text.split_once('=') {
-                        self.inner(text);
-                    }
-                }
-            }
             "vi" | "vim" | "nvim" | "ex" | "view" | "nano" | "ed" | "emacs" | "joe" | "micro"
-            | "mcedit" => self.editor(name, args),
+            | "mcedit" => self.editor(name, args, input),
             "tar" | "bsdtar" => self.tar(args),
             "rsync" => self.rsync(args),
             // Files.
             "tee" | "sponge" | "touch" | "mkdir" | "chmod" | "chown" | "chgrp" | "setfacl"
             | "chattr" | "mknod" | "mkfifo" | "install" | "cp" | "mv" | "ln" | "link" | "scp"
-            | "sftp" | "patch" | "unzip" | "7z" | "cpio" | "wget" | "curl" | "gunzip" | "gzip"
-            | "xz" | "bzip2" | "split" | "sort" | "rename" | "setcap" | "mktemp" | "openssl"
-            | "gpg" => {
+            | "sftp" | "patch" | "unzip" | "7z" | "7za" | "7zr" | "7zz" | "cpio" | "wget"
+            | "curl" | "gunzip" | "gzip" | "xz" | "bzip2" | "split" | "sort" | "rename"
+            | "setcap" | "mktemp" | "openssl" | "gpg" => {
                 self.files(name, args);
             }
             _ => {}
@@ -481,26 +428,32 @@ impl Walk<'_> {
         }
     }
 
-    fn git(&mut self, args: &[Arg]) {
-        if args.iter().any(|a| {
-            a.text.contains("alias.") && a.text.contains('!')
-                || a.text.starts_with("core.") && a.text.contains('=')
-                || a.text == "--upload-pack"
-                || a.text.starts_with("ext::")
-        }) {
-            self.found.add(Flag::ExecShell, "git with a program of its own");
+    /// Calls over the system's bus.
+    fn bus(&mut self, name: &str, args: &[Arg]) {
+        let looks = [
+            "list",
+            "tree",
+            "introspect",
+            "status",
+            "monitor",
+            "capture",
+            "get-property",
+            "--help",
+            "--version",
+            "help",
+        ];
+        let verb = args.iter().find(|a| !a.is_option()).map_or("", |a| a.text.as_str());
+        if name == "busctl" && looks.contains(&verb) || args.is_empty() {
+            return;
         }
-        let verb = args.get(after_options(args, "Cc", &["git-dir", "work-tree", "namespace"]));
-        let hard = args.iter().any(|a| a.text == "--hard");
-        match verb.map(|v| v.text.as_str()) {
-            Some("clean")
-                if !args.iter().any(|a| matches!(a.text.as_str(), "-n" | "--dry-run")) =>
-            {
-                self.found.add(Flag::ExecDelete, "git clean");
-            }
-            Some("reset") if hard => self.found.add(Flag::ExecDelete, "git reset --hard"),
-            Some("rm") => self.found.add(Flag::ExecDelete, "git rm"),
-            _ => {}
+        let powers = ["Reboot", "PowerOff", "Halt", "Suspend", "Hibernate", "KExec", "SoftReboot"];
+        let power = args
+            .iter()
+            .any(|a| powers.iter().any(|p| a.text == *p || a.text.ends_with(&format!(".{p}"))));
+        if power {
+            self.found.add(Flag::ExecPower, "asks the system to go down");
+        } else {
+            self.found.add(Flag::ExecShell, "a call over the bus that cannot be looked into");
         }
     }
 }

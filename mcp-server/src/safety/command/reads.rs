@@ -78,7 +78,7 @@ pub(super) const VERBS: &[Verbs] = &[
             "group",
             "grouplist",
             "groupinfo",
-            "repository-packages",
+            "module",
             "history",
         ],
         true,
@@ -200,7 +200,7 @@ pub(super) const VERBS: &[Verbs] = &[
         Packages,
         &[
             "list", "info", "search", "outdated", "doctor", "config", "deps", "tree", "metadata",
-            "check", "test", "build", "fmt", "clippy", "env",
+            "fmt", "env",
         ],
         true,
     ),
@@ -259,21 +259,6 @@ pub(super) const VERBS: &[Verbs] = &[
     ),
     verbs(&["monit"], Services, &["status", "summary", "report"], true),
     verbs(
-        &["docker", "podman", "nerdctl"],
-        Services,
-        &[
-            "ps", "images", "logs", "inspect", "stats", "top", "info", "version", "port", "events",
-            "history", "diff", "search", "wait",
-        ],
-        true,
-    ),
-    verbs(
-        &["docker-compose", "podman-compose"],
-        Services,
-        &["ps", "logs", "config", "images", "top", "port", "version", "events", "ls"],
-        true,
-    ),
-    verbs(
         &["kubectl", "helm", "oc"],
         Services,
         &[
@@ -298,9 +283,40 @@ pub(super) const VERBS: &[Verbs] = &[
             "events",
             "template",
             "lint",
+            "rollout",
+            "wait",
         ],
         true,
     ),
+    verbs(
+        &["virsh"],
+        Services,
+        &[
+            "list",
+            "dominfo",
+            "domstate",
+            "dumpxml",
+            "domblklist",
+            "domiflist",
+            "domifaddr",
+            "dommemstat",
+            "net-list",
+            "net-info",
+            "net-dumpxml",
+            "pool-list",
+            "pool-info",
+            "vol-list",
+            "vol-info",
+            "snapshot-list",
+            "snapshot-info",
+            "nodeinfo",
+            "version",
+            "capabilities",
+            "vcpuinfo",
+        ],
+        true,
+    ),
+    verbs(&["machinectl"], Services, &["list", "status", "show", "list-images"], true),
     verbs(&["initctl"], Services, &["list", "status", "version", "show-config"], true),
     verbs(&["rc-update"], Services, &["show", "-v"], true),
     verbs(&["pg_ctl"], Services, &["status"], true),
@@ -323,12 +339,6 @@ pub(super) const VERBS: &[Verbs] = &[
         true,
     ),
     verbs(&["postfix"], Services, &["status", "check"], true),
-    verbs(
-        &["mysqladmin", "mariadb-admin"],
-        Services,
-        &["status", "ping", "version", "processlist", "variables", "extended-status"],
-        true,
-    ),
     verbs(
         &["apachectl", "apache2ctl", "httpd"],
         Services,
@@ -433,18 +443,4 @@ pub(super) const VERBS: &[Verbs] = &[
     ),
     verbs(&["semanage"], SystemFiles, &[], true),
     verbs(&["aa-status", "apparmor_status", "getenforce", "sestatus"], SystemFiles, &[], true),
-];
-
-/// Verbs of a verb: `docker volume ls`, `btrfs subvolume list`, `ip addr show`.
-pub(super) const NESTED: &[(&str, &[&str])] = &[
-    (
-        "docker",
-        &[
-            "ls", "list", "inspect", "ps", "logs", "config", "images", "top", "df", "show",
-            "version", "history", "port", "events",
-        ],
-    ),
-    ("podman", &["ls", "list", "inspect", "ps", "logs", "df", "show", "info", "history"]),
-    ("dnf", &["list", "info", "summary"]),
-    ("history", &["list", "info"]),
 ];

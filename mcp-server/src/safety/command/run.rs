@@ -1,6 +1,7 @@
 //! Which program a word is, and the programs that run others' code: shells and interpreters.
 
 use super::{
+    builtins::OWN_INPUT,
     paths,
     walk::{Input, Walk},
     words::Arg,
@@ -27,9 +28,12 @@ pub(super) fn is_standard(dir: &str) -> bool {
 }
 
 /// Shells: `-c` has a text, a first word is a script, else the input is run.
-const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "fish"];
+const SHELLS: [&str; 13] = [
+    "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "fish", "csh", "tcsh", "yash",
+    "posh",
+];
 /// Interpreters: whatever they run cannot be looked into.
-const INTERPRETERS: [&str; 17] = [
+const INTERPRETERS: [&str; 42] = [
     "python",
     "python2",
     "python3",
@@ -47,7 +51,34 @@ const INTERPRETERS: [&str; 17] = [
     "R",
     "Rscript",
     "osascript",
+    "luajit",
+    "pypy",
+    "jruby",
+    "ipython",
+    "ts-node",
+    "tsx",
+    "gjs",
+    "qjs",
+    "raku",
+    "julia",
+    "octave",
+    "sbcl",
+    "clisp",
+    "ghci",
+    "runghc",
+    "scala",
+    "groovy",
+    "elixir",
+    "ocaml",
+    "racket",
+    "wish",
+    "irb",
+    "pry",
+    "nu",
+    "xonsh",
 ];
+/// Endings of scripts, which are one's own wherever they lie.
+const SCRIPTS: [&str; 7] = [".sh", ".bash", ".py", ".pl", ".rb", ".php", ".js"];
 /// Programs that name files without reading them.
 const NAMES_ONLY: [&str; 33] = [
     "echo",
@@ -85,6 +116,11 @@ const NAMES_ONLY: [&str; 33] = [
     "which",
 ];
 
+/// Whether a program names files without reading them.
+pub(super) fn only_names(program: &str) -> bool {
+    NAMES_ONLY.contains(&program)
+}
+
 impl Walk<'_> {
     /// Runs a program with its arguments.
     pub(super) fn program_run(&mut self, words: &[Arg], input: &Input) {
@@ -98,12 +134,19 @@ impl Walk<'_> {
             self.found.add(Flag::ExecShell, "a program that a pattern names");
             return;
         }
-        let Some(name) = self.program_name(path) else {
+        let name = self.program_name(path);
+        // `=name` is a program that zsh looks up.
+        let own = path.starts_with('=') && path.len() > 1;
+        let Some(name) = name.filter(|n| !own && !SCRIPTS.iter().any(|s| n.ends_with(s))) else {
             self.found.add(Flag::ExecShell, &format!("{path} is a program or script of its own"));
             self.mentions("", args);
             return;
         };
-        let name = name.as_str();
+        let name = match name.as_str() {
+            name if name.starts_with("busybox") => "busybox",
+            name if name.starts_with("toybox") => "toybox",
+            name => name,
+        };
         self.mentions(name, args);
         if path.starts_with("/etc/init.d/") {
             if args.first().is_none_or(|a| a.text != "status") {
@@ -111,11 +154,11 @@ impl Walk<'_> {
             }
             return;
         }
-        if self.wrapper(name, args, input) {
+        if self.builtin(name, args, input) || self.wrapper(name, args, input) {
             return;
         }
         if SHELLS.contains(&name) {
-            return self.shell(args, input);
+            return self.shell(name, args, input);
         }
         let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
         if INTERPRETERS.contains(&name) || INTERPRETERS.contains(&bare) {
@@ -141,7 +184,11 @@ impl Walk<'_> {
         if NAMES_ONLY.contains(&program) && !shows_key || self.found.secret.is_some() {
             return;
         }
-        for arg in args {
+        let skipped = unread(program, args);
+        for (place, arg) in args.iter().enumerate() {
+            if skipped.contains(&place) {
+                continue;
+            }
             // A relative name, where it is the whole argument or behind an option.
             if !arg.is_option() {
                 self.reads(arg);
@@ -168,27 +215,48 @@ impl Walk<'_> {
         }
     }
 
-    fn shell(&mut self, args: &[Arg], input: &Input) {
-        let text = Self::option(args, &["c"]).or_else(|| {
-            // -c may stand first in a cluster: -cx TEXT.
-            let at = args
-                .iter()
-                .position(|a| a.is_option() && !a.text.starts_with("--") && a.text.contains('c'))?;
-            args.get(at + 1)
-        });
-        if let Some(text) = text.cloned() {
+    pub(super) fn shell(&mut self, name: &str, args: &[Arg], input: &Input) {
+        if name == "fish" {
+            // What it runs before what it was asked for.
+            let first = Self::option(args, &["C", "init-command"]).cloned();
+            let glued = args.iter().find_map(|a| {
+                let text = a.text.strip_prefix("--command=");
+                text.or_else(|| a.text.strip_prefix("--init-command=")).map(Arg::literal)
+            });
+            for text in first.into_iter().chain(glued) {
+                self.apart(|walk| walk.eval(&[text], input));
+            }
+        }
+        // -c may stand anywhere in a cluster: -lc TEXT, -cx TEXT.
+        let at = args
+            .iter()
+            .position(|a| a.is_option() && !a.text.starts_with("--") && a.text.contains('c'))
+            .or_else(|| args.iter().position(|a| name == "fish" && a.text == "--command"));
+        if let Some(at) = at
+            && let Some(text) = args.get(at + 1).cloned()
+        {
             if text.unknown {
                 self.found.add(Flag::ExecShell, "text that is put together while it runs");
             }
-            return self.apart(|walk| walk.text(&text.text, input));
+            // The words behind it are its parameters, from $0 on.
+            let parameters = args.get(at + 3..).unwrap_or_default().to_vec();
+            return self.apart(|walk| {
+                walk.positional = Some(parameters);
+                walk.text(&text.text, input);
+            });
         }
         let at = after_options(args, "oO", &["rcfile", "init-file"]);
         if args.iter().any(|a| matches!(a.text.as_str(), "--version" | "--help")) {
             return;
         }
+        // It reads the script and runs nothing of it.
+        let reads = args.iter().take(at).any(|a| matches!(a.text.as_str(), "-n" | "-nv"));
+        if reads && name != "fish" {
+            return;
+        }
         let reads_input = args.iter().any(|a| a.text == "-s");
         match args.get(at) {
-            Some(script) if script.text == "/dev/stdin" || script.text == "-" => {
+            Some(script) if OWN_INPUT.contains(&script.text.as_str()) || script.text == "-" => {
                 self.shell_input(input)
             }
             Some(script) if !reads_input => {
@@ -199,24 +267,59 @@ impl Walk<'_> {
     }
 
     fn interpreter(&mut self, name: &str, args: &[Arg], input: &Input) {
-        let asks = |a: &Arg| {
-            matches!(
-                a.text.as_str(),
-                "-V" | "--version" | "-v" | "-h" | "--help" | "-i" | "-m" | "-l"
-            )
-        };
-        match args.first() {
-            None if *input == Input::Nothing => return,
-            Some(only) if args.len() == 1 && asks(only) && only.text != "-m" => return,
+        let words: Vec<&str> = args.iter().map(|a| a.text.as_str()).collect();
+        let python = name.starts_with("py");
+        match words.as_slice() {
+            [] if *input == Input::Nothing => return,
+            ["-V" | "--version" | "-h" | "--help"] => return,
+            ["-v"] if !python => return,
+            ["-i" | "-m" | "--ini" | "--ri" | "-v"] if name.starts_with("php") => return,
+            // They check what is written and run nothing of it.
+            ["-l", _] if name.starts_with("php") => return,
+            ["--check" | "-c", _] if matches!(name, "node" | "nodejs" | "ruby") => return,
+            ["-m", "json.tool" | "py_compile", ..] if python => return,
+            ["-m", "pip", ..] if python => {
+                let rest: Vec<Arg> = args.get(1..).unwrap_or_default().to_vec();
+                return self.run(&rest, input);
+            }
             _ => {}
         }
-        if name.starts_with("python")
-            && args.first().is_some_and(|a| a.text == "-m")
-            && args.get(1).is_some_and(|a| a.text == "pip")
-        {
-            let rest: Vec<Arg> = args.get(1..).unwrap_or_default().to_vec();
-            return self.run(&rest, input);
+        // -i edits the files that are named.
+        if name.starts_with("perl") || name.starts_with("ruby") {
+            let edits = args
+                .iter()
+                .any(|a| a.is_option() && !a.text.starts_with("--") && a.text.contains('i'));
+            if edits {
+                self.writes_all(args);
+            }
         }
         self.found.add(Flag::ExecShell, &format!("code for {name}"));
+    }
+}
+
+/// Which of the arguments are written and not read: the last of those that copy, and what openssl
+/// puts out.
+fn unread(program: &str, args: &[Arg]) -> Vec<usize> {
+    match program {
+        "cp" | "mv" | "install" | "ln" | "scp" | "rsync" => {
+            // All of them are read where the directory is an option's value.
+            let named = args.iter().any(|a| {
+                a.text.starts_with("--t")
+                    || a.is_option() && !a.text.starts_with("--") && a.text.contains('t')
+            });
+            let plain: Vec<usize> =
+                args.iter().enumerate().filter(|(_, a)| !a.is_option()).map(|(at, _)| at).collect();
+            let makes = program == "install" && args.iter().any(|a| a.text == "-d");
+            match plain.as_slice() {
+                all if makes => all.to_vec(),
+                [_, .., last] if !named => vec![*last],
+                _ => Vec::new(),
+            }
+        }
+        "openssl" => {
+            let out = |a: &Arg| matches!(a.text.as_str(), "-out" | "-keyout" | "-CAserial");
+            args.iter().enumerate().filter(|(_, a)| out(a)).map(|(at, _)| at + 1).collect()
+        }
+        _ => Vec::new(),
     }
 }

@@ -1,38 +1,33 @@
 //! Programs that are told by a verb what to do, by the table of `reads.rs`.
 
-use super::{
-    reads::{NESTED, Verbs},
-    walk::Walk,
-    words::Arg,
-    wrappers::after_options,
-};
+use super::{reads::Verbs, walk::Walk, words::Arg, wrappers::after_options};
 use crate::safety::Flag;
 
 impl Walk<'_> {
     pub(super) fn verbs(&mut self, table: &Verbs, name: &str, args: &[Arg]) {
         let values: &[&str] = match name {
-            "docker" | "podman" => &["context", "host", "log-level", "config"],
             "systemctl" => &["host", "machine", "type", "state", "lines", "output", "property"],
             "kubectl" | "helm" | "oc" => &["namespace", "context", "kubeconfig", "cluster"],
             _ => &[],
         };
         let short = match name {
-            "docker" => "Hl",
             "systemctl" => "HMtnop",
             "kubectl" | "helm" | "oc" => "n",
             "apt" | "apt-get" => "ot",
             "pg_ctl" => "DlowtU",
-            "mysqladmin" | "mariadb-admin" => "uhP",
-            "docker-compose" | "podman-compose" => "fp",
+            "virsh" => "cdkKlq",
+            "rabbitmqctl" => "npt",
             "supervisorctl" => "cspu",
             _ => "",
         };
-        if args.iter().any(|a| {
-            matches!(
-                a.text.as_str(),
-                "--help" | "--version" | "--dry-run" | "--simulate" | "--just-print"
-            )
-        }) {
+        self.options_that_run(name, args);
+        let tries = |a: &Arg| {
+            matches!(a.text.as_str(), "--help" | "--dry-run" | "--simulate" | "--just-print")
+                || a.text.starts_with("--dry-run=") && a.text != "--dry-run=none"
+        };
+        // Behind a verb it can be the version of what is asked for.
+        let asks = args.first().is_some_and(|a| a.text == "--version");
+        if asks || args.iter().any(tries) {
             return;
         }
         let simulates = args.iter().any(|a| a.text == "-s" || a.text == "-h");
@@ -42,7 +37,7 @@ impl Walk<'_> {
         let at = after_options(args, short, values);
         let word = args.get(at).or_else(|| args.first());
         let Some(word) = word else {
-            if !table.bare {
+            if !table.bare || name == "yarn" {
                 self.found.add(table.flag, name);
             }
             return;
@@ -54,46 +49,11 @@ impl Walk<'_> {
         if table.looks.is_empty() || args.iter().all(Arg::is_option) && table.bare {
             return;
         }
-        // A noun with a verb of its own: `docker volume ls`.
-        let nested = NESTED.iter().find(|(n, _)| *n == name).map(|(_, verbs)| *verbs);
-        if let (Some(verbs), Some(second)) = (nested, args.get(at + 1))
-            && matches!(
-                word.text.as_str(),
-                "volume"
-                    | "network"
-                    | "image"
-                    | "container"
-                    | "system"
-                    | "compose"
-                    | "node"
-                    | "service"
-                    | "stack"
-                    | "context"
-                    | "buildx"
-                    | "manifest"
-                    | "secret"
-                    | "config"
-                    | "history"
-                    | "group"
-                    | "pod"
-                    | "machine"
-                    | "plugin"
-            )
-            && verbs.contains(&second.text.as_str())
-        {
+        if let Some(flags) = self.own_flags(name, &word.text, args) {
+            for flag in flags {
+                self.found.add(*flag, &format!("{name} {}", word.text));
+            }
             return;
-        }
-        let deletes = matches!(
-            name,
-            "docker" | "podman" | "nerdctl" | "docker-compose" | "kubectl" | "oc" | "helm"
-        ) && args.iter().any(|a| {
-            matches!(
-                a.text.as_str(),
-                "rm" | "rmi" | "prune" | "delete" | "uninstall" | "-v" | "--volumes"
-            )
-        }) && !args.iter().any(|a| matches!(a.text.as_str(), "run" | "create"));
-        if deletes {
-            self.found.add(Flag::ExecDelete, &format!("{name} deletes"));
         }
         let power = [
             "reboot",
@@ -121,8 +81,14 @@ impl Walk<'_> {
                     "kexec.target",
                     "runlevel0.target",
                     "runlevel6.target",
+                    "ctrl-alt-del.target",
+                    "systemd-reboot.service",
+                    "systemd-poweroff.service",
+                    "systemd-halt.service",
                 ]
                 .contains(&a.text.as_str())
+                    // `isolate` adds the ending itself.
+                    || word.text == "isolate" && power.contains(&a.text.as_str())
             });
             if power.contains(&word.text.as_str()) || target {
                 return self.found.add(Flag::ExecPower, &format!("systemctl {}", word.text));
@@ -131,12 +97,7 @@ impl Walk<'_> {
         if name == "pct" || word.unknown {
             self.found.add(Flag::ExecShell, "a verb that is put together while it runs");
         }
-        if matches!(name, "npm" | "yarn" | "pnpm" | "cargo" | "composer")
-            && matches!(
-                word.text.as_str(),
-                "run" | "start" | "exec" | "test" | "run-script" | "dlx" | "x"
-            )
-        {
+        if runs_scripts(name, &word.text) {
             return self.found.add(Flag::ExecShell, &format!("{name} runs a program of its own"));
         }
         self.found.add(table.flag, &format!("{name} {}", word.text));
@@ -147,11 +108,14 @@ impl Walk<'_> {
         let second = args.get(at + 1).map(|a| a.text.as_str()).unwrap_or_default();
         let verb = args.get(at).map(|a| a.text.as_str()).unwrap_or_default();
         let changes = match (name, verb) {
-            ("dnf" | "yum", "history") => {
-                matches!(second, "undo" | "redo" | "rollback" | "userinstalled")
+            ("dnf" | "yum" | "dnf5" | "microdnf" | "tdnf", "history") => {
+                matches!(second, "undo" | "redo" | "rollback" | "replay" | "store")
             }
-            ("dnf" | "yum", "group") => !matches!(second, "list" | "info" | "summary" | ""),
-            ("npm" | "pip" | "pip3" | "kubectl" | "helm", "config") => {
+            ("dnf" | "yum" | "dnf5" | "microdnf" | "tdnf", "group" | "module") => {
+                !matches!(second, "list" | "info" | "summary" | "provides" | "")
+            }
+            ("kubectl" | "oc", "rollout") => !matches!(second, "status" | "history"),
+            ("npm" | "pip" | "pip3" | "kubectl" | "oc" | "helm", "config") => {
                 matches!(
                     second,
                     "set" | "delete" | "edit" | "set-context" | "use-context" | "unset"
@@ -164,5 +128,108 @@ impl Walk<'_> {
         if changes {
             self.found.add(table.flag, &format!("{name} {verb} {second}"));
         }
+    }
+
+    /// Options that make a program with verbs run another one.
+    fn options_that_run(&mut self, name: &str, args: &[Arg]) {
+        let lower = |a: &Arg| a.text.to_ascii_lowercase();
+        let runs = match name {
+            "apt" | "apt-get" | "aptitude" => args.iter().any(|a| {
+                let text = lower(a);
+                ["-invoke", "dir::bin", "::proxy-auto-detect", "dpkg::"]
+                    .iter()
+                    .any(|part| text.contains(part) && !text.contains("dpkg::options"))
+                    || matches!(a.text.as_str(), "-c" | "--config-file")
+            }),
+            "helm" => args.iter().any(|a| a.text.starts_with("--post-renderer")),
+            "snap" | "flatpak" => args.first().is_some_and(|a| a.text == "run"),
+            _ => false,
+        };
+        if runs {
+            self.found.add(Flag::ExecShell, &format!("{name} runs a program that is named to it"));
+        }
+    }
+
+    /// The categories of a verb that are not its program's.
+    fn own_flags(&self, name: &str, verb: &str, args: &[Arg]) -> Option<&'static [Flag]> {
+        use Flag::{ExecDelete, ExecDisks, ExecServices, ExecUsers};
+        let operands = args.iter().filter(|a| !a.is_option()).count();
+        let has = |words: &[&str]| args.iter().any(|a| words.contains(&a.text.as_str()));
+        match (name, verb) {
+            ("zfs", "destroy" | "rollback") | ("zpool", "destroy" | "labelclear") => {
+                Some(&[ExecDelete, ExecDisks])
+            }
+            // Without a name it lists what could be imported.
+            ("zpool", "import") if operands == 1 && !has(&["-a"]) => Some(&[]),
+            ("kubectl" | "oc", "delete") | ("helm", "uninstall" | "delete" | "del" | "un") => {
+                Some(&[ExecDelete, ExecServices])
+            }
+            (
+                "virsh",
+                "undefine" | "vol-delete" | "vol-wipe" | "pool-delete" | "snapshot-delete",
+            ) => Some(&[ExecDelete, ExecServices]),
+            ("rabbitmqctl", "purge_queue" | "delete_queue" | "delete_vhost") => Some(&[ExecDelete]),
+            ("rabbitmqctl", "reset" | "force_reset") => Some(&[ExecDelete, ExecServices]),
+            ("rabbitmqctl", verb)
+                if ["user", "password", "permission"].iter().any(|part| verb.contains(part)) =>
+            {
+                Some(&[ExecUsers])
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a verb of a package manager runs what a project says.
+fn runs_scripts(name: &str, verb: &str) -> bool {
+    match name {
+        // Any other word is a script of the project.
+        "yarn" | "pnpm" => !matches!(
+            verb,
+            "add"
+                | "remove"
+                | "rm"
+                | "install"
+                | "i"
+                | "upgrade"
+                | "up"
+                | "update"
+                | "global"
+                | "import"
+                | "dedupe"
+                | "link"
+                | "unlink"
+                | "rebuild"
+                | "rb"
+                | "prune"
+                | "cache"
+                | "set"
+                | "policies"
+                | "store"
+                | "fetch"
+                | "init"
+                | "publish"
+                | "pack"
+                | "login"
+                | "logout"
+        ),
+        "npm" | "composer" | "uv" | "pipx" | "conda" | "mamba" => matches!(
+            verb,
+            "run"
+                | "start"
+                | "stop"
+                | "restart"
+                | "exec"
+                | "test"
+                | "t"
+                | "run-script"
+                | "dlx"
+                | "x"
+        ),
+        "cargo" => matches!(
+            verb,
+            "run" | "r" | "test" | "t" | "build" | "b" | "bench" | "check" | "c" | "clippy" | "doc"
+        ),
+        _ => false,
     }
 }

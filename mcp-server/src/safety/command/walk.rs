@@ -1,27 +1,23 @@
 //! The way through a shell text: every command in it, with what it reads and writes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{collections::BTreeMap, rc::Rc};
 
 use brush_parser::{
     Parser, ParserOptions,
     ast::{
-        AndOr, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem,
-        CompoundCommand, CompoundList, ExtendedTestExpr, IoFileRedirectKind, IoFileRedirectTarget,
-        IoRedirect, Pipeline, Program, RedirectList, SimpleCommand,
+        AndOr, Assignment, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem,
+        CompoundCommand, CompoundList, ExtendedTestExpr, FunctionBody, IoFileRedirectKind,
+        IoFileRedirectTarget, IoRedirect, Pipeline, Program, RedirectList, SimpleCommand, Word,
     },
 };
 
-use super::{Finding, paths, words::Arg};
+use super::{Finding, output, paths, tangle::is_tangled, words::Arg};
 use crate::safety::Flag;
 
 /// Deepest nesting of texts, substitutions and wrappers that is followed.
 const DEEPEST: usize = 24;
-/// Most opening signs of a text that is given to the parser, and how deep they
-/// may stand in each other: its time doubles with each level of some.
-const MOST_OPENINGS: usize = 150;
-const DEEPEST_OPENINGS: usize = 10;
-/// Most `case` of a text, for the same reason.
-const MOST_CASES: usize = 10;
+/// Most commands that are walked: functions and loops can multiply them.
+const MOST_STEPS: usize = 20_000;
 /// Most rounds of loops that are walked one by one.
 const MOST_ROUNDS: usize = 32;
 
@@ -41,8 +37,11 @@ pub struct Walk<'f> {
     pub(super) found: &'f mut Finding,
     pub(super) cwd: Option<String>,
     variables: BTreeMap<String, Option<String>>,
-    functions: BTreeSet<String>,
+    /// The positional parameters, where they are known.
+    pub(super) positional: Option<Vec<Arg>>,
+    functions: BTreeMap<String, Rc<FunctionBody>>,
     depth: usize,
+    steps: usize,
     /// How many rounds of loops around this place are walked one by one.
     rounds: usize,
 }
@@ -54,8 +53,11 @@ impl<'f> Walk<'f> {
             found,
             cwd: Some(cwd.unwrap_or("/").to_owned()),
             variables: BTreeMap::new(),
-            functions: BTreeSet::new(),
+            // A text that stands by itself is given none.
+            positional: Some(Vec::new()),
+            functions: BTreeMap::new(),
             depth: 0,
+            steps: 0,
             rounds: 1,
         }
     }
@@ -74,38 +76,52 @@ impl<'f> Walk<'f> {
         }
     }
 
-    /// A text that a shell runs.
-    pub fn text(&mut self, text: &str, input: &Input) {
+    /// Whether the text has set a variable, be it to what cannot be known.
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        self.variables.contains_key(name)
+    }
+
+    /// Sets a variable; `None` is a value that cannot be known.
+    pub(super) fn set(&mut self, name: &str, value: Option<String>) {
+        self.variables.insert(name.to_owned(), value);
+    }
+
+    /// A text that a shell runs; answers what it prints.
+    pub fn text(&mut self, text: &str, input: &Input) -> Input {
         if !self.enter("text within text within text") {
-            return;
+            return Input::Unknown;
         }
+        let mut printed = Input::Unknown;
         if is_tangled(text) {
             self.found.add(Flag::ExecShell, "a text that is nested too deep");
-            self.depth -= 1;
-            return;
-        }
-        let mut parser = Parser::new(text.as_bytes(), &ParserOptions::default());
-        match parser.parse_program() {
-            Ok(program) => self.program(&program, input),
-            Err(_) => self.found.add(Flag::ExecShell, "a text that is no whole shell command"),
+        } else {
+            let mut parser = Parser::new(text.as_bytes(), &ParserOptions::default());
+            match parser.parse_program() {
+                Ok(program) => printed = self.program(&program, input),
+                Err(_) => self.found.add(Flag::ExecShell, "a text that is no whole shell command"),
+            }
         }
         self.depth -= 1;
+        printed
     }
 
     /// The text of a substitution: its directory and variables are its own.
-    pub(super) fn inner(&mut self, text: &str) {
-        self.apart(|walk| walk.text(text, &Input::Nothing));
+    pub(super) fn inner(&mut self, text: &str) -> Input {
+        let mut printed = Input::Unknown;
+        self.apart(|walk| printed = walk.text(text, &Input::Nothing));
+        printed
     }
 
     /// Goes somewhere and comes back with the former directory and variables.
     pub(super) fn apart(&mut self, go: impl FnOnce(&mut Self)) {
-        let kept = (self.cwd.clone(), self.variables.clone());
+        let kept = (self.cwd.clone(), self.variables.clone(), self.positional.clone());
         go(self);
-        (self.cwd, self.variables) = kept;
+        (self.cwd, self.variables, self.positional) = kept;
     }
 
     fn enter(&mut self, what: &str) -> bool {
-        if self.depth >= DEEPEST {
+        self.steps += 1;
+        if self.depth >= DEEPEST || self.steps > MOST_STEPS {
             self.found.add(Flag::ExecShell, what);
             return false;
         }
@@ -113,23 +129,31 @@ impl<'f> Walk<'f> {
         true
     }
 
-    fn program(&mut self, program: &Program, input: &Input) {
-        for list in &program.complete_commands {
-            self.list(list, input);
+    /// Walks the commands; what several print is not put together.
+    fn program(&mut self, program: &Program, input: &Input) -> Input {
+        let mut printed = Input::Nothing;
+        for (place, list) in program.complete_commands.iter().enumerate() {
+            let this = self.list(list, input);
+            printed = if place == 0 { this } else { Input::Unknown };
         }
+        printed
     }
 
-    fn list(&mut self, list: &CompoundList, input: &Input) {
-        for item in &list.0 {
-            self.pipeline(&item.0.first, input);
+    fn list(&mut self, list: &CompoundList, input: &Input) -> Input {
+        let mut printed = Input::Nothing;
+        for (place, item) in list.0.iter().enumerate() {
+            let this = self.pipeline(&item.0.first, input);
+            let alone = place == 0 && item.0.additional.is_empty();
+            printed = if alone { this } else { Input::Unknown };
             for next in &item.0.additional {
                 let (AndOr::And(pipeline) | AndOr::Or(pipeline)) = next;
                 self.pipeline(pipeline, input);
             }
         }
+        printed
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline, input: &Input) {
+    fn pipeline(&mut self, pipeline: &Pipeline, input: &Input) -> Input {
         let mut input = input.clone();
         let many = pipeline.seq.len() > 1;
         for command in &pipeline.seq {
@@ -142,6 +166,7 @@ impl<'f> Walk<'f> {
             }
             input = output;
         }
+        input
     }
 
     /// Walks a command; answers what it prints, where that can be known.
@@ -157,9 +182,13 @@ impl<'f> Walk<'f> {
                 Input::Unknown
             }
             Command::Function(function) => {
-                self.functions.insert(function.fname.value.clone());
+                let body = Rc::new(function.body.clone());
+                self.functions.insert(function.fname.value.clone(), body);
                 let input = self.redirects(function.body.1.as_ref(), &Input::Unknown);
-                self.apart(|walk| walk.compound(&function.body.0, &input));
+                self.apart(|walk| {
+                    walk.positional = None;
+                    walk.compound(&function.body.0, &input);
+                });
                 Input::Nothing
             }
             Command::ExtendedTest(test, redirects) => {
@@ -186,8 +215,10 @@ impl<'f> Walk<'f> {
                 }
                 self.list(&clause.body.list, input);
             }
-            CompoundCommand::BraceGroup(group) => self.list(&group.list, input),
-            CompoundCommand::Subshell(shell) => self.apart(|walk| walk.list(&shell.list, input)),
+            CompoundCommand::BraceGroup(group) => drop(self.list(&group.list, input)),
+            CompoundCommand::Subshell(shell) => {
+                self.apart(|walk| drop(walk.list(&shell.list, input)));
+            }
             CompoundCommand::ForClause(clause) => {
                 let mut values = Vec::new();
                 for word in clause.values.iter().flatten() {
@@ -196,17 +227,17 @@ impl<'f> Walk<'f> {
                 // Each value in turn, as long as they are few.
                 let known = !values.is_empty()
                     && self.rounds * values.len() <= MOST_ROUNDS
-                    && values.iter().all(|v| !v.unknown && !v.text.contains(['*', '?', '[']));
+                    && values.iter().all(|v| !v.unknown);
                 if known {
                     let outer = self.rounds;
                     self.rounds *= values.len();
                     for value in values {
-                        self.variables.insert(clause.variable_name.clone(), Some(value.text));
+                        self.set(&clause.variable_name, Some(value.text));
                         self.list(&clause.body.list, input);
                     }
                     self.rounds = outer;
                 } else {
-                    self.variables.insert(clause.variable_name.clone(), None);
+                    self.set(&clause.variable_name, None);
                     self.list(&clause.body.list, input);
                 }
             }
@@ -256,10 +287,15 @@ impl<'f> Walk<'f> {
                 self.test(b);
             }
             ExtendedTestExpr::Not(a) | ExtendedTestExpr::Parenthesized(a) => self.test(a),
-            ExtendedTestExpr::UnaryTest(_, word) => drop(self.expand(&word.value)),
+            ExtendedTestExpr::UnaryTest(_, word) => {
+                let words = self.expand(&word.value);
+                self.indexes(&words);
+            }
             ExtendedTestExpr::BinaryTest(_, a, b) => {
-                self.expand(&a.value);
-                self.expand(&b.value);
+                for side in [a, b] {
+                    let words = self.expand(&side.value);
+                    self.indexes(&words);
+                }
             }
         }
     }
@@ -295,7 +331,7 @@ impl<'f> Walk<'f> {
                     }
                 }
                 IoFileRedirectTarget::ProcessSubstitution(_, shell) => {
-                    self.apart(|walk| walk.list(&shell.list, &Input::Unknown));
+                    self.apart(|walk| drop(walk.list(&shell.list, &Input::Unknown)));
                     if matches!(kind, IoFileRedirectKind::Read) {
                         *input = Input::Unknown;
                     }
@@ -335,13 +371,13 @@ impl<'f> Walk<'f> {
         let mut replaces = false;
         let prefix = simple.prefix.iter().flat_map(|p| &p.0);
         for item in prefix {
-            self.item(item, simple.word_or_name.is_none(), &mut words, &mut input, &mut replaces);
+            self.item(item, &mut words, &mut input, &mut replaces);
         }
         if let Some(name) = &simple.word_or_name {
             words.extend(self.expand(&name.value));
         }
         for item in simple.suffix.iter().flat_map(|s| &s.0) {
-            self.item(item, false, &mut words, &mut input, &mut replaces);
+            self.item(item, &mut words, &mut input, &mut replaces);
         }
         let name = words.first().map(|w| w.text.as_str());
         let prints_nothing = |w: &Arg| w.text.is_empty() || w.text == "-n";
@@ -358,10 +394,8 @@ impl<'f> Walk<'f> {
             self.found.add(Flag::ExecDelete, "empties a file");
         }
         let output = match name {
-            Some("echo") => printed(&words),
-            Some("printf") if words.len() == 2 => printed(&words),
-            Some("cat") if words.len() == 1 => input.clone(),
-            _ => Input::Unknown,
+            Some("find") => self.find_prints(&words),
+            _ => output::of(&words, &input),
         };
         if !words.is_empty() {
             self.run(&words, &input);
@@ -372,7 +406,6 @@ impl<'f> Walk<'f> {
     fn item(
         &mut self,
         item: &CommandPrefixOrSuffixItem,
-        stays: bool,
         words: &mut Vec<Arg>,
         input: &mut Input,
         replaces: &mut bool,
@@ -383,53 +416,55 @@ impl<'f> Walk<'f> {
             }
             CommandPrefixOrSuffixItem::Word(word) => words.extend(self.expand(&word.value)),
             CommandPrefixOrSuffixItem::AssignmentWord(assignment, word) => {
-                let AssignmentName::VariableName(name) = &assignment.name else {
-                    self.expand(&word.value);
+                let scalar = matches!(assignment.value, AssignmentValue::Scalar(_));
+                if !words.is_empty() && scalar {
+                    // An argument that looks like one; `export` and its like read it themselves.
+                    words.extend(self.expand(&word.value));
                     return;
-                };
-                let value = match &assignment.value {
-                    AssignmentValue::Scalar(value) => {
-                        let value = self.expand_one(&value.value);
-                        (!value.unknown && !assignment.append).then_some(value.text)
-                    }
-                    AssignmentValue::Array(items) => {
-                        for (_, value) in items {
-                            self.expand(&value.value);
-                        }
-                        None
-                    }
-                };
-                let own_path = name == "PATH"
-                    && value
-                        .iter()
-                        .flat_map(|v| v.split(':'))
-                        .any(|dir| !super::run::is_standard(dir));
-                // A program that is loaded before the one named, or in its place.
-                let decides = [
-                    "LD_PRELOAD",
-                    "LD_LIBRARY_PATH",
-                    "BASH_ENV",
-                    "ENV",
-                    "PROMPT_COMMAND",
-                    "PYTHONPATH",
-                    "PERL5OPT",
-                    "NODE_OPTIONS",
-                    "GIT_SSH_COMMAND",
-                    "PAGER",
-                    "EDITOR",
-                ];
-                if own_path || decides.contains(&name.as_str()) {
-                    self.found.add(Flag::ExecShell, &format!("{name} decides what is run"));
                 }
-                if stays || words.is_empty() {
-                    self.variables.insert(name.clone(), value);
-                } else {
+                self.assignment(assignment, word);
+                if !words.is_empty() {
                     words.push(Arg::literal(&word.value));
                 }
             }
             CommandPrefixOrSuffixItem::ProcessSubstitution(_, shell) => {
-                self.apart(|walk| walk.list(&shell.list, &Input::Unknown));
+                self.apart(|walk| drop(walk.list(&shell.list, &Input::Unknown)));
                 words.push(Arg::unknown());
+            }
+        }
+    }
+
+    fn assignment(&mut self, assignment: &Assignment, word: &Word) {
+        let AssignmentName::VariableName(name) = &assignment.name else {
+            self.expand(&word.value);
+            return;
+        };
+        match &assignment.value {
+            AssignmentValue::Scalar(value) => {
+                let value = self.expand_one(&value.value);
+                let mut value = (!value.unknown).then_some(value.text);
+                if assignment.append {
+                    let former = self.variable(name);
+                    value = former.zip(value).map(|(former, value)| former + &value);
+                }
+                self.assign(name, value);
+            }
+            AssignmentValue::Array(items) => {
+                let mut values = Vec::new();
+                for (_, value) in items {
+                    values.extend(self.expand(&value.value));
+                }
+                let known = |a: &Arg| (!a.unknown).then(|| a.text.clone());
+                let indexed = items.iter().any(|(index, _)| index.is_some()) || assignment.append;
+                for (place, value) in values.iter().enumerate().take(MOST_ROUNDS) {
+                    let value = known(value).filter(|_| !indexed);
+                    self.set(&format!("{name}[{place}]"), value);
+                }
+                let first = values.first().and_then(known).filter(|_| !indexed);
+                let all: Option<Vec<String>> = values.iter().map(known).collect();
+                let all = all.filter(|_| !indexed).map(|all| all.join(" "));
+                self.set(&format!("{name}[@]"), all);
+                self.set(name, first);
             }
         }
     }
@@ -439,16 +474,26 @@ impl<'f> Walk<'f> {
         if !self.enter("a wrapper around many wrappers") {
             return;
         }
-        let is_function = words.first().is_some_and(|w| self.functions.contains(&w.text));
-        // What a function does was found where it was made.
-        if !is_function {
-            self.program_run(words, input);
+        let function = words.first().and_then(|w| self.functions.get(&w.text)).cloned();
+        match function {
+            // What it does was found where it was made, but for what it does to its arguments.
+            Some(body) => {
+                let args = words.get(1..).unwrap_or_default().to_vec();
+                let former = self.positional.replace(args);
+                let input = self.redirects(body.1.as_ref(), input);
+                self.compound(&body.0, &input);
+                self.positional = former;
+            }
+            None => self.program_run(words, input),
         }
         self.depth -= 1;
     }
 
     /// A path as the guest sees it, where it can be known.
     pub(super) fn resolved(&self, path: &Arg) -> Option<String> {
+        if let Some(rest) = path.text.strip_prefix("/proc/self/cwd") {
+            return self.resolved(&Arg::literal(rest.trim_start_matches('/')));
+        }
         if path.text.starts_with('/') {
             return Some(paths::folded(&path.text));
         }
@@ -458,11 +503,13 @@ impl<'f> Walk<'f> {
 
     /// A file that is read.
     pub(super) fn reads(&mut self, path: &Arg) {
-        if let Some(path) = self.resolved(path)
-            && secret(&path)
-            && self.found.secret.is_none()
-        {
-            self.found.secret = Some(path);
+        // /dev/fd is a link: what lies above it is above where it leads to.
+        let behind = path.text.strip_prefix("/dev/fd/").map(|rest| format!("/proc/self/fd/{rest}"));
+        let behind = behind.map(|path| paths::folded(&path));
+        for path in self.resolved(path).into_iter().chain(behind) {
+            if secret(&path) && self.found.secret.is_none() {
+                self.found.secret = Some(path);
+            }
         }
     }
 
@@ -482,47 +529,4 @@ impl<'f> Walk<'f> {
 
 fn secret(path: &str) -> bool {
     paths::secret_path(path, None).is_some()
-}
-
-/// What `echo` or `printf` prints.
-fn printed(words: &[Arg]) -> Input {
-    let rest = words.get(1..).unwrap_or_default();
-    if rest.iter().any(|w| w.unknown) {
-        return Input::Unknown;
-    }
-    let texts: Vec<&str> =
-        rest.iter().filter(|w| !w.is_option()).map(|w| w.text.as_str()).collect();
-    // Escapes of either stand for what they print.
-    Input::Text(texts.join(" ").replace("\\n", "\n"))
-}
-
-/// Whether the parser would take too long for a text.
-fn is_tangled(text: &str) -> bool {
-    let (mut all, mut depth, mut before) = (0_usize, 0_usize, ' ');
-    // Signs of an index inside `${` cost as much as several others.
-    let mut inside_parameter = 0_usize;
-    for c in text.chars() {
-        match c {
-            '(' | '{' | '`' | '<' => {
-                all += 1;
-                // A backquote closes what the one before opened.
-                depth += usize::from(!matches!(c, '<' | '`'));
-                inside_parameter += usize::from(c == '{' && before == '$');
-            }
-            '[' => {
-                all += 1;
-                depth += if inside_parameter > 0 { 3 } else { 1 };
-            }
-            ')' | '}' | ']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if all > MOST_OPENINGS || depth > DEEPEST_OPENINGS {
-            return true;
-        }
-        if c == '}' {
-            inside_parameter = inside_parameter.saturating_sub(1);
-        }
-        before = c;
-    }
-    text.split_whitespace().filter(|word| word.ends_with("case")).count() > MOST_CASES
 }

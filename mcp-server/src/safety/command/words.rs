@@ -2,13 +2,10 @@
 
 use brush_parser::{
     ParserOptions,
-    word::{
-        self, BraceExpressionMember, BraceExpressionOrText, Parameter, ParameterExpr, TildeExpr,
-        WordPiece,
-    },
+    word::{self, BraceExpressionMember, BraceExpressionOrText, TildeExpr, WordPiece},
 };
 
-use super::walk::Walk;
+use super::walk::{Input, Walk};
 use crate::safety::Flag;
 
 /// Stands for a part of a word that cannot be known.
@@ -43,7 +40,7 @@ impl Arg {
 }
 
 /// The fields that a word becomes while it is expanded.
-struct Fields {
+pub(super) struct Fields {
     done: Vec<Arg>,
     open: Option<Arg>,
 }
@@ -53,10 +50,35 @@ impl Fields {
         self.open.get_or_insert_with(|| Arg::literal("")).text.push_str(text);
     }
 
-    fn push_unknown(&mut self) {
+    pub(super) fn push_unknown(&mut self) {
         let open = self.open.get_or_insert_with(|| Arg::literal(""));
         open.text.push(UNKNOWN);
         open.unknown = true;
+    }
+
+    /// A value, of which a part may be unknown.
+    pub(super) fn push_arg(&mut self, value: &Arg, quoted: bool) {
+        if quoted {
+            self.push(&value.text)
+        } else {
+            self.push_split(&value.text)
+        }
+        if value.unknown {
+            self.open.get_or_insert_with(|| Arg::literal("")).unknown = true;
+        }
+    }
+
+    /// What a substitution printed.
+    fn push_printed(&mut self, printed: &Input, quoted: bool) {
+        match printed {
+            Input::Text(text) => self.push_arg(&Arg::literal(text.trim_end_matches('\n')), quoted),
+            Input::Nothing | Input::Unknown => self.push_unknown(),
+        }
+    }
+
+    /// Ends a word.
+    pub(super) fn part(&mut self) {
+        self.done.extend(self.open.take());
     }
 
     /// A value that was not in quotes: blanks in it part words.
@@ -156,28 +178,15 @@ impl Walk<'_> {
                 into.push(user);
             }
             WordPiece::TildeExpansion(_) => into.push_unknown(),
-            WordPiece::ParameterExpansion(ParameterExpr::Parameter {
-                parameter: Parameter::Named(name),
-                indirect: false,
-            }) => match self.variable(name) {
-                Some(value) if quoted => into.push(&value),
-                Some(value) => into.push_split(&value),
-                None => into.push_unknown(),
-            },
-            WordPiece::ParameterExpansion(_) => {
-                if raw.contains("$(") || raw.contains('`') {
-                    self.found.add(Flag::ExecShell, "a command inside a parameter");
-                }
-                into.push_unknown();
-            }
+            WordPiece::ParameterExpansion(expr) => self.parameter(expr, raw, quoted, into),
             WordPiece::CommandSubstitution(text) => {
-                self.inner(text);
-                into.push_unknown();
+                let printed = self.inner(text);
+                into.push_printed(&printed, quoted);
             }
             WordPiece::BackquotedCommandSubstitution(text) => {
                 let text = text.replace("\\`", "`").replace("\\$", "$").replace("\\\\", "\\");
-                self.inner(&text);
-                into.push_unknown();
+                let printed = self.inner(&text);
+                into.push_printed(&printed, quoted);
             }
             WordPiece::ArithmeticExpression(expression) => {
                 if expression.value.contains("$(") || expression.value.contains('`') {
@@ -239,7 +248,7 @@ fn of_member(member: &BraceExpressionMember) -> Option<Vec<String>> {
 }
 
 /// The text of `$'…'`.
-fn ansi_c(text: &str) -> String {
+pub(super) fn ansi_c(text: &str) -> String {
     let mut out: Vec<u8> = Vec::new();
     let mut chars = text.chars().peekable();
     let mut buffer = [0; 4];

@@ -1,164 +1,12 @@
 //! Programs that run another program: which words of theirs are that program.
 
 use super::{
+    variables,
     walk::{Input, Walk},
     words::Arg,
+    wraps::{WRAPPERS, Wrapper},
 };
 use crate::safety::Flag;
-
-/// How a wrapper is read.
-struct Wrapper {
-    name: &'static str,
-    /// Short options that take a value.
-    short: &'static str,
-    /// Long options that take a value as the next word.
-    long: &'static [&'static str],
-    /// Words before the program that are its own.
-    operands: usize,
-    /// Whether `NAME=value` may stand before the program.
-    assigns: bool,
-}
-
-const fn plain(name: &'static str, short: &'static str, operands: usize) -> Wrapper {
-    Wrapper { name, short, long: &[], operands, assigns: false }
-}
-
-const WRAPPERS: &[Wrapper] = &[
-    Wrapper {
-        name: "sudo",
-        short: "ugpCRTrtUDh",
-        long: &[
-            "user",
-            "group",
-            "prompt",
-            "close-from",
-            "chroot",
-            "role",
-            "type",
-            "host",
-            "other-user",
-            "chdir",
-            "command-timeout",
-        ],
-        operands: 0,
-        assigns: true,
-    },
-    Wrapper { name: "doas", short: "uC", long: &[], operands: 0, assigns: true },
-    Wrapper { name: "pkexec", short: "", long: &["user"], operands: 0, assigns: false },
-    Wrapper {
-        name: "env",
-        short: "uCS",
-        long: &["unset", "chdir", "split-string"],
-        operands: 0,
-        assigns: true,
-    },
-    plain("nohup", "", 0),
-    plain("setsid", "", 0),
-    Wrapper { name: "nice", short: "n", long: &["adjustment"], operands: 0, assigns: false },
-    Wrapper {
-        name: "ionice",
-        short: "cn",
-        long: &["class", "classdata"],
-        operands: 0,
-        assigns: false,
-    },
-    plain("chrt", "TPD", 1),
-    plain("taskset", "", 1),
-    Wrapper {
-        name: "timeout",
-        short: "ks",
-        long: &["kill-after", "signal"],
-        operands: 1,
-        assigns: false,
-    },
-    Wrapper {
-        name: "stdbuf",
-        short: "ioe",
-        long: &["input", "output", "error"],
-        operands: 0,
-        assigns: false,
-    },
-    Wrapper { name: "time", short: "fo", long: &["format", "output"], operands: 0, assigns: false },
-    plain("builtin", "", 0),
-    plain("exec", "a", 0),
-    plain("command", "", 0),
-    plain("busybox", "", 0),
-    plain("toybox", "", 0),
-    Wrapper {
-        name: "unshare",
-        short: "SGR",
-        long: &["setuid", "setgid", "root", "wd", "map-user", "map-group", "propagation"],
-        operands: 0,
-        assigns: false,
-    },
-    Wrapper {
-        name: "nsenter",
-        short: "tSG",
-        long: &["target", "setuid", "setgid"],
-        operands: 0,
-        assigns: false,
-    },
-    Wrapper {
-        name: "chroot",
-        short: "",
-        long: &["userspec", "groups"],
-        operands: 1,
-        assigns: false,
-    },
-    plain("strace", "eopsuPESaIOxXb", 0),
-    plain("ltrace", "eopsunlaADw", 0),
-    Wrapper {
-        name: "systemd-run",
-        short: "puEtMHG",
-        long: &[
-            "unit",
-            "property",
-            "description",
-            "slice",
-            "uid",
-            "gid",
-            "nice",
-            "working-directory",
-            "setenv",
-            "on-active",
-            "on-boot",
-            "on-calendar",
-            "machine",
-            "service-type",
-        ],
-        operands: 0,
-        assigns: false,
-    },
-    Wrapper {
-        name: "systemd-inhibit",
-        short: "",
-        long: &["what", "who", "why", "mode"],
-        operands: 0,
-        assigns: false,
-    },
-    plain("setpriv", "", 0),
-    plain("setarch", "", 1),
-    plain("linux64", "", 0),
-    plain("linux32", "", 0),
-    plain("prlimit", "p", 0),
-    plain("numactl", "NmpCi", 0),
-    plain("cgexec", "g", 0),
-    plain("fakeroot", "", 0),
-    plain("unbuffer", "", 0),
-    plain("rlwrap", "", 0),
-    plain("dbus-run-session", "", 0),
-    plain("ssh-agent", "at", 0),
-    plain("faketime", "", 1),
-    plain("proxychains", "f", 0),
-    plain("catchsegv", "", 0),
-    plain("not", "", 0),
-    plain("chpst", "ubUenlmdofprtcP", 0),
-    plain("setuidgid", "", 1),
-    plain("gosu", "", 1),
-    plain("su-exec", "", 1),
-    plain("tini", "", 0),
-    plain("dumb-init", "", 0),
-];
 
 /// Where the words after the options begin.
 pub(super) fn after_options(args: &[Arg], short: &str, long: &[&str]) -> usize {
@@ -189,13 +37,18 @@ pub(super) fn value_of(args: &[Arg], short: char, long: &str) -> Option<Arg> {
     for (at, arg) in args.iter().enumerate() {
         let text = arg.text.as_str();
         if let Some(rest) = text.strip_prefix("--") {
-            match rest.strip_prefix(long) {
-                Some("") => return args.get(at + 1).cloned(),
-                Some(value) if value.starts_with('=') => {
-                    let text = value.trim_start_matches('=').to_owned();
-                    return Some(Arg { text, unknown: arg.unknown });
+            let (name, value) = match rest.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (rest, None),
+            };
+            if !is_long(name, long) {
+                continue;
+            }
+            match value {
+                None => return args.get(at + 1).cloned(),
+                Some(value) => {
+                    return Some(Arg { text: value.to_owned(), unknown: arg.unknown });
                 }
-                _ => {}
             }
         } else if arg.is_option()
             && let Some((_, value)) = text.split_once(short)
@@ -209,6 +62,18 @@ pub(super) fn value_of(args: &[Arg], short: char, long: &str) -> Option<Arg> {
     None
 }
 
+/// Whether this is the name of a long option, perhaps cut short as GNU programs allow it.
+fn is_long(name: &str, long: &str) -> bool {
+    name == long || name.len() >= 4 && long.starts_with(name)
+}
+
+/// Whether a long option stands among the arguments, in full or cut short.
+pub(super) fn has_long(args: &[Arg], long: &str) -> bool {
+    args.iter().any(|a| {
+        a.text.strip_prefix("--").is_some_and(|n| is_long(n.split('=').next().unwrap_or(n), long))
+    })
+}
+
 fn is_assignment(text: &str) -> bool {
     text.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -219,20 +84,51 @@ impl Walk<'_> {
     /// Follows a wrapper to the program in it; answers whether this is one.
     pub(super) fn wrapper(&mut self, name: &str, args: &[Arg], input: &Input) -> bool {
         match name {
-            "xargs" => self.xargs(args),
+            "xargs" => self.xargs(args, input),
+            "fd" | "fdfind" => self.fd(args),
             "parallel" => self.parallel(args),
             "su" | "runuser" => self.su(args, input),
             "watch" => self.watch(args),
             "flock" => self.flock(args, input),
             "script" => self.with_text(args, &["c", "command"], input),
             "eval" => self.eval(args, input),
-            "trap" => self.eval(args.get(..1).unwrap_or_default(), &Input::Nothing),
+            "trap" => {
+                let text: Vec<Arg> =
+                    args.iter().filter(|a| a.text != "--").take(1).cloned().collect();
+                self.eval(&text, &Input::Nothing);
+            }
+            "capsh" => {
+                if let Some(at) = args.iter().position(|a| matches!(a.text.as_str(), "--" | "==")) {
+                    self.shell("bash", args.get(at + 1..).unwrap_or_default(), input);
+                }
+            }
+            "sg" => {
+                let text: Vec<Arg> =
+                    args.iter().skip(1).filter(|a| a.text != "-c").cloned().collect();
+                self.eval(&text, input);
+            }
+            "perf" => self.perf(args, input),
+            "hyperfine" => {
+                for text in args.iter().filter(|a| !a.is_option()).cloned() {
+                    self.eval(&[text], &Input::Nothing);
+                }
+            }
+            "start-stop-daemon" => self.start_stop(args, input),
+            // Their options are too many to tell where the program begins.
+            "bwrap" | "proot" | "firejail" | "systemd-nspawn" | "distrobox" | "toolbox"
+            | "gdbserver" | "runcon" | "watchexec" | "nodemon" | "pdsh" => {
+                if !args.iter().all(|a| matches!(a.text.as_str(), "--version" | "--help")) {
+                    self.found.add(Flag::ExecShell, &format!("{name} runs what it is given"));
+                }
+            }
             "find" => self.find(args),
             "env" if self.split_string(args, input) => {}
             "command" if args.iter().any(|a| matches!(a.text.as_str(), "-v" | "-V")) => {}
+            "systemd-run" if self.run_unit(args) => {}
             "busybox" | "toybox" if args.first().is_none_or(Arg::is_option) => {}
-            "docker" | "podman" | "nerdctl" | "kubectl" | "lxc-attach" | "ip" | "machinectl"
-            | "incus" | "lxc" | "pct" => return self.inside_another(name, args, input),
+            "kubectl" | "oc" | "lxc-attach" | "ip" | "machinectl" | "incus" | "lxc" | "pct" => {
+                return self.inside_another(name, args, input);
+            }
             name if name.starts_with("ld-linux")
                 || name.starts_with("ld-musl")
                 || name == "ld.so" =>
@@ -242,7 +138,8 @@ impl Walk<'_> {
             }
             name => {
                 let Some(wrapper) = WRAPPERS.iter().find(|w| w.name == name) else { return false };
-                self.plain_wrapper(wrapper, args, input);
+                // What it changes, such as the directory, is the program's alone.
+                self.apart(|walk| walk.plain_wrapper(wrapper, args, input));
             }
         }
         true
@@ -264,11 +161,23 @@ impl Walk<'_> {
         if wrapper.name == "chroot" {
             self.cwd = Some("/".to_owned());
         }
+        let dir = match wrapper.name {
+            "env" => value_of(options, 'C', "chdir"),
+            "sudo" => value_of(options, 'D', "chdir"),
+            _ => None,
+        };
+        if let Some(dir) = dir {
+            self.cwd = self.resolved(&dir);
+        }
         at += wrapper.operands;
+        // `env -` clears the environment.
+        at += usize::from(wrapper.name == "env" && args.get(at).is_some_and(|a| a.text == "-"));
         while wrapper.assigns && args.get(at).is_some_and(|a| is_assignment(&a.text)) {
-            let name = args.get(at).map(|a| a.text.clone()).unwrap_or_default();
-            if name.starts_with("LD_") || name.starts_with("BASH_ENV") {
-                self.found.add(Flag::ExecShell, "a variable decides what is run");
+            if let Some(arg) = args.get(at)
+                && let Some((name, value)) = arg.text.split_once('=')
+                && variables::decides(name, (!arg.unknown).then_some(value))
+            {
+                self.found.add(Flag::ExecShell, &format!("{name} decides what is run"));
             }
             at += 1;
         }
@@ -294,7 +203,7 @@ impl Walk<'_> {
     }
 
     /// Runs what stands from a place on.
-    fn rest(&mut self, args: &[Arg], at: usize, input: &Input) {
+    pub(super) fn rest(&mut self, args: &[Arg], at: usize, input: &Input) {
         let rest = args.get(at..).unwrap_or_default();
         if !rest.is_empty() {
             self.run(rest, input);
@@ -305,12 +214,12 @@ impl Walk<'_> {
     pub(super) fn shell_input(&mut self, input: &Input) {
         match input {
             Input::Nothing => {}
-            Input::Text(text) => self.text(text, &Input::Nothing),
+            Input::Text(text) => drop(self.text(text, &Input::Nothing)),
             Input::Unknown => self.found.add(Flag::ExecShell, "a shell that reads what it runs"),
         }
     }
 
-    fn eval(&mut self, args: &[Arg], input: &Input) {
+    pub(super) fn eval(&mut self, args: &[Arg], input: &Input) {
         if args.iter().any(|a| a.unknown) {
             self.found.add(Flag::ExecShell, "text that is put together while it runs");
         }
@@ -332,6 +241,50 @@ impl Walk<'_> {
             })
         })?;
         args.get(at + 1)
+    }
+
+    /// `perf stat PROGRAM`; its other verbs only look.
+    fn perf(&mut self, args: &[Arg], input: &Input) {
+        let Some((verb, args)) = args.split_first() else { return };
+        if matches!(verb.text.as_str(), "stat" | "record" | "trace" | "mem" | "c2c" | "kvm") {
+            let at = after_options(args, "eopFcCtIiGdmgru", &["event", "output", "pid", "tid"]);
+            self.rest(args, at, input);
+        }
+    }
+
+    fn start_stop(&mut self, args: &[Arg], input: &Input) {
+        self.found.add(Flag::ExecServices, "start-stop-daemon");
+        // --start is no short form of --startas.
+        let names = ["-a", "--startas", "-x", "--exec"];
+        let program = args.iter().enumerate().find_map(|(at, arg)| {
+            let (name, value) = arg.text.split_once('=').unwrap_or((&arg.text, ""));
+            let value = if value.is_empty() {
+                args.get(at + 1).cloned()
+            } else {
+                Some(Arg::literal(value))
+            };
+            value.filter(|_| names.contains(&name))
+        });
+        if let Some(program) = program {
+            let at = args.iter().position(|a| a.text == "--").map_or(args.len(), |at| at + 1);
+            let mut words = vec![program];
+            words.extend(args.get(at..).unwrap_or_default().iter().cloned());
+            self.run(&words, input);
+        }
+    }
+
+    /// Programs that a unit's properties name; the unit's own is found as with any wrapper.
+    fn run_unit(&mut self, args: &[Arg]) -> bool {
+        for arg in args {
+            let text = arg.text.trim_start_matches("--property=").trim_start_matches("-p");
+            if let Some((name, value)) = text.split_once('=')
+                && name.starts_with("Exec")
+            {
+                let value = value.trim_start_matches(|c: char| "-@:+!|".contains(c));
+                self.eval(&[Arg { text: value.to_owned(), unknown: arg.unknown }], &Input::Nothing);
+            }
+        }
+        false
     }
 
     fn with_text(&mut self, args: &[Arg], names: &[&str], input: &Input) {
@@ -405,168 +358,5 @@ impl Walk<'_> {
             }
         }
         false
-    }
-
-    /// A program whose arguments come from elsewhere.
-    fn with_holes(&mut self, words: &[Arg], hole: &str, adds: bool) {
-        let mut words: Vec<Arg> = words
-            .iter()
-            .map(|w| {
-                if hole.is_empty() || !w.text.contains(hole) {
-                    return w.clone();
-                }
-                Arg { text: w.text.replace(hole, "\u{fffd}"), unknown: true }
-            })
-            .collect();
-        if adds {
-            words.push(Arg::unknown());
-        }
-        self.run(&words, &Input::Unknown);
-    }
-
-    fn xargs(&mut self, args: &[Arg]) {
-        let at = after_options(
-            args,
-            "aEIiLlnPsd",
-            &[
-                "arg-file",
-                "delimiter",
-                "max-lines",
-                "max-args",
-                "max-procs",
-                "replace",
-                "max-chars",
-                "process-slot-var",
-            ],
-        );
-        let rest = args.get(at..).unwrap_or_default().to_vec();
-        if rest.is_empty() {
-            return;
-        }
-        let replace = Self::option(args.get(..at).unwrap_or_default(), &["I", "replace"]);
-        let hole = replace.map_or("{}", |a| a.text.as_str()).to_owned();
-        self.with_holes(&rest, &hole, true);
-    }
-
-    fn parallel(&mut self, args: &[Arg]) {
-        let at = after_options(
-            args,
-            "jaSI",
-            &["jobs", "arg-file", "sshlogin", "delay", "retries", "timeout"],
-        );
-        let rest: Vec<Arg> = args
-            .get(at..)
-            .unwrap_or_default()
-            .iter()
-            .take_while(|a| !a.text.starts_with(":::"))
-            .cloned()
-            .collect();
-        match rest.as_slice() {
-            [] => self.found.add(Flag::ExecShell, "commands that are read while it runs"),
-            [text] => {
-                let text = Arg::literal(&text.text.replace("{}", "\u{fffd}"));
-                self.eval(&[text], &Input::Unknown);
-            }
-            words => self.with_holes(words, "{}", true),
-        }
-    }
-
-    fn find(&mut self, args: &[Arg]) {
-        if args.iter().any(|a| a.text == "-delete") {
-            self.found.add(Flag::ExecDelete, "find -delete");
-        }
-        let starts: Vec<&Arg> = args.iter().take_while(|a| !a.is_option()).collect();
-        for (at, arg) in args.iter().enumerate() {
-            match arg.text.as_str() {
-                "-exec" | "-execdir" | "-ok" | "-okdir" => {
-                    let words: Vec<Arg> = args
-                        .get(at + 1..)
-                        .unwrap_or_default()
-                        .iter()
-                        .take_while(|a| !matches!(a.text.as_str(), ";" | "+"))
-                        .cloned()
-                        .collect();
-                    self.with_holes(&words, "{}", false);
-                    self.found_by(args, &starts);
-                    // What is found below a system directory is a system file.
-                    let program = words.first().map(|w| w.text.clone()).unwrap_or_default();
-                    let changes = matches!(
-                        program.as_str(),
-                        "chmod"
-                            | "chown"
-                            | "chgrp"
-                            | "sed"
-                            | "mv"
-                            | "cp"
-                            | "rm"
-                            | "tee"
-                            | "truncate"
-                    );
-                    if changes {
-                        for start in &starts {
-                            self.writes(start);
-                        }
-                    }
-                }
-                "-fprint" | "-fprintf" | "-fls" | "-fprint0" => {
-                    if let Some(path) = args.get(at + 1).cloned() {
-                        self.writes(&path);
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// What `find` hands to a program: the directory itself, or the name that is looked for in it.
-    fn found_by(&mut self, args: &[Arg], starts: &[&Arg]) {
-        let name = Self::option(args, &["name"]).or_else(|| {
-            let at = args.iter().position(|a| matches!(a.text.as_str(), "-name" | "-iname"))?;
-            args.get(at + 1)
-        });
-        let name = name.map(|n| n.text.clone());
-        for start in starts {
-            self.reads(start);
-            if let Some(name) = &name {
-                self.reads(&Arg::literal(&format!("{}/{name}", start.text)));
-            }
-        }
-    }
-
-    /// Programs that run something in another namespace, where the command says so.
-    fn inside_another(&mut self, name: &str, args: &[Arg], input: &Input) -> bool {
-        let words: Vec<&str> = args.iter().map(|a| a.text.as_str()).collect();
-        let after = |verb: &str| words.iter().position(|w| *w == verb).map(|p| p + 1);
-        let at = match name {
-            "ip" => {
-                let Some(at) = after("exec").filter(|_| words.contains(&"netns")) else {
-                    return false;
-                };
-                at + 1
-            }
-            "kubectl" | "lxc-attach" | "incus" | "lxc" | "pct" => {
-                let runs = name == "lxc-attach" || words.contains(&"exec");
-                let Some(at) = after("--").filter(|_| runs) else { return false };
-                at
-            }
-            "machinectl" => {
-                let Some(at) = after("shell") else { return false };
-                at + 1
-            }
-            _ => {
-                let Some(verb) = words.iter().position(|w| *w == "exec") else { return false };
-                let rest = args.get(verb + 1..).unwrap_or_default();
-                // `docker compose exec SERVICE` and `docker exec CONTAINER` are read alike.
-                let options = after_options(
-                    rest,
-                    "uwe",
-                    &["user", "workdir", "env", "env-file", "detach-keys", "index"],
-                );
-                verb + 1 + options + 1
-            }
-        };
-        // The files in there are not this guest's.
-        self.apart(|walk| walk.rest(args, at, input));
-        true
     }
 }
