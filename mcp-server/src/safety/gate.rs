@@ -238,7 +238,7 @@ impl Gate {
             .filter(|r| {
                 r.entry.path.as_deref().is_some_and(|p| p == shown.path || p.starts_with(&place))
             })
-            .map(|r| format!("{} at {}", r.seq, r.time))
+            .map(|r| format!("{} at {}", r.entry.of.unwrap_or(r.seq), r.time))
             .collect();
         Some(match made.as_slice() {
             [] => "none of it was staged through this server; Proxmox does not record by whom"

@@ -1,0 +1,140 @@
+//! What a plan says hangs on an object: what is staged, whole, and who uses it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod world;
+
+use proxmox_mcp::config::Approval;
+use serde_json::{Value, json};
+use world::World;
+
+async fn open() -> World {
+    World::with(|config| config.approval = Approval::Confirm).await
+}
+
+/// The lines of a plan.
+async fn impact(world: &World, tool: &str, arguments: Value) -> Vec<String> {
+    let mut dry = arguments.clone();
+    dry["dry_run"] = json!(true);
+    let plan = world.call(tool, dry).await;
+    let plan = plan.unwrap_or_else(|e| panic!("{tool} {arguments}: {e} {:?}", e.details));
+    let lines = plan["impact"].as_array().unwrap_or_else(|| panic!("{plan}"));
+    lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect()
+}
+
+async fn done(world: &World, tool: &str, arguments: Value) -> u64 {
+    let done = world.confirmed(tool, arguments.clone()).await;
+    let done = done.unwrap_or_else(|e| panic!("{tool} {arguments}: {e} {:?}", e.details));
+    done["audit_id"].as_u64().unwrap()
+}
+
+fn has(lines: &[String], words: &str) -> bool {
+    lines.iter().any(|line| line.contains(words))
+}
+
+#[tokio::test]
+async fn staged_network_changes_are_shown_whole_with_who_staged_them() {
+    let world = open().await;
+    let bridge = |iface: &str| json!({"node": "pve1", "iface": iface, "type": "bridge", "cidr": "192.0.2.9/24"});
+    let first = done(&world, "pve_interface_set", bridge("vmbr8")).await;
+    let lines = impact(&world, "pve_network_apply", json!({"node": "pve1"})).await;
+    assert!(has(&lines, "staged: \"+iface vmbr8 inet static\""), "{lines:#?}");
+    assert!(has(&lines, "192.0.2.9/24"), "{lines:#?}");
+    assert!(has(&lines, &format!("audit record {first} at ")), "{lines:#?}");
+    // What somebody else staged is no less shown, and not told as ours.
+    done(&world, "pve_network_apply", json!({"node": "pve1"})).await;
+    let second = done(&world, "pve_interface_set", bridge("vmbr9")).await;
+    let lines = impact(&world, "pve_network_apply", json!({"node": "pve1"})).await;
+    assert!(!has(&lines, "+iface vmbr8"), "applied already: {lines:#?}");
+    assert!(has(&lines, &format!("audit record {second} at ")), "{lines:#?}");
+    assert!(!has(&lines, &format!("audit record {first} at ")), "{lines:#?}");
+    std::fs::remove_file(&world.app.config.audit.path).unwrap();
+    let lines = impact(&world, "pve_network_apply", json!({"node": "pve1"})).await;
+    assert!(has(&lines, "none of it was staged through this server"), "{lines:#?}");
+}
+
+#[tokio::test]
+async fn staged_changes_of_sdn_and_guests_are_shown() {
+    let world = open().await;
+    let made = done(&world, "pve_sdn_zone_set", json!({"zone": "z9", "type": "simple"})).await;
+    let lines = impact(&world, "pve_sdn_apply", json!({})).await;
+    assert!(has(&lines, "staged: zone \"z9\" \"new\""), "{lines:#?}");
+    // The sample estate has one that this server did not make.
+    assert!(has(&lines, "staged: vnet \"labor\" \"new\""), "{lines:#?}");
+    assert!(has(&lines, &format!("audit record {made} at ")), "{lines:#?}");
+    let cores = json!({"vmid": 100, "set": {"cores": 7}});
+    done(&world, "pve_guest_config_set", cores).await;
+    let lines = impact(&world, "pve_guest_reboot", json!({"vmid": 100})).await;
+    assert!(has(&lines, "staged: \"cores\" goes from"), "{lines:#?}");
+    assert!(has(&lines, "to \"7\""), "{lines:#?}");
+}
+
+#[tokio::test]
+async fn who_uses_an_object_is_named() {
+    let world = open().await;
+    let raw = |method: &str, path: &str, params: Value| json!({"method": method, "path": path, "params": params});
+    // A bridge: its guests on that node alone.
+    let lines =
+        impact(&world, "pve_api_call", raw("DELETE", "/nodes/pve1/network/vmbr0", json!({}))).await;
+    let on = lines
+        .iter()
+        .find(|l| l.contains("have a NIC on it"))
+        .unwrap_or_else(|| panic!("{lines:#?}"));
+    let ids: Vec<&str> = on.rsplit(": ").next().unwrap().split(", ").collect();
+    assert!(ids.contains(&"100") && !ids.contains(&"101"), "101 is on pve2: {on}");
+    let lines =
+        impact(&world, "pve_api_call", raw("DELETE", "/nodes/pve1/network/vmbr77", json!({})))
+            .await;
+    assert!(has(&lines, "no guest has a NIC on it"), "{lines:#?}");
+    // A NIC on `gaeste` makes its zone matter.
+    done(&world, "pve_nic_set", json!({"vmid": 113, "slot": "net5", "bridge": "gaeste"})).await;
+    for (tool, arguments) in [
+        ("pve_api_call", raw("DELETE", "/cluster/sdn/zones/lan", json!({}))),
+        ("pve_sdn_vnet_delete", json!({"vnet": "gaeste"})),
+    ] {
+        let Ok(plan) = world
+            .call(tool, {
+                let mut a = arguments.clone();
+                a["dry_run"] = json!(true);
+                a
+            })
+            .await
+        else {
+            continue;
+        };
+        if plan["class"] != "WRITE" {
+            assert!(plan["impact"].to_string().contains("113"), "{arguments}: {plan}");
+        }
+    }
+    // Firewall objects in rules of the cluster, a group and a guest.
+    done(&world, "pve_firewall_alias_set", json!({"name": "a9", "cidr": "192.0.2.1"})).await;
+    done(&world, "pve_firewall_group_set", json!({"group": "g9"})).await;
+    let rule = |place: Value, source: &str| {
+        let mut rule = json!({"type": "in", "action": "ACCEPT", "source": source});
+        rule.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
+        rule
+    };
+    done(&world, "pve_firewall_rule_set", rule(json!({"group": "g9"}), "dc/a9")).await;
+    done(&world, "pve_firewall_rule_set", rule(json!({"vmid": 100}), "a9")).await;
+    let lines = impact(&world, "pve_firewall_alias_delete", json!({"name": "a9"})).await;
+    assert!(has(&lines, "used by rule 0 of group \"g9\""), "{lines:#?}");
+    assert!(has(&lines, "used by rule 0 of guest 100"), "{lines:#?}");
+    let group = json!({"vmid": 101, "type": "group", "action": "g9"});
+    done(&world, "pve_firewall_rule_set", group).await;
+    let path = "/cluster/firewall/groups/g9";
+    let lines = impact(&world, "pve_api_call", raw("DELETE", path, json!({}))).await;
+    assert!(has(&lines, "used by rule 0 of guest 101"), "{lines:#?}");
+    // Rights of a user, a group, a role.
+    let acl = json!({"path": "/pool/buero", "roles": ["PVEAuditor"], "users": ["aweiss@pve"]});
+    done(&world, "pve_acl_set", acl).await;
+    done(&world, "pve_token_set", json!({"userid": "aweiss@pve", "token": "t9"})).await;
+    let lines = impact(&world, "pve_user_delete", json!({"userid": "aweiss@pve"})).await;
+    assert!(has(&lines, "its token \"t9\""), "{lines:#?}");
+    let right = "role \"PVEAuditor\" of \"aweiss@pve\" on \"/pool/buero\"";
+    assert!(has(&lines, right), "{lines:#?}");
+    let lines =
+        impact(&world, "pve_api_call", raw("DELETE", "/pools", json!({"poolid": "buero"}))).await;
+    assert!(has(&lines, right) && has(&lines, "members: "), "{lines:#?}");
+    let lines = impact(&world, "pve_group_delete", json!({"group": "betrieb"})).await;
+    assert!(has(&lines, "jmueller@pve"), "{lines:#?}");
+}
