@@ -65,6 +65,19 @@ fn critical() -> Vec<(&'static str, &'static str, &'static str, Value)> {
         ("GUEST_HOST_ACCESS", "PUT", "/nodes/pve1/qemu/100/config", json!({"args": "-x"})),
         ("JOBS_AND_NOTIFICATIONS", "DELETE", "/cluster/notifications/targets", json!({})),
         ("CLUSTER_MAPPING", "DELETE", "/cluster/mapping/pci/x", json!({})),
+        (
+            "PRIVILEGED_CONTAINER",
+            "POST",
+            "/nodes/pve1/lxc",
+            json!({"vmid": 990, "ostemplate": "local:vztmpl/a.tar.zst", "storage": "local-lvm",
+                   "unprivileged": "off"}),
+        ),
+        (
+            "GUEST_RESTORE_OVERWRITE",
+            "POST",
+            "/nodes/pve1/qemu",
+            json!({"vmid": 100, "archive": "pbs-main:backup/vm/100/2026-11-30T02:00:00Z", "force": "yes"}),
+        ),
         ("REPLICATION_DELETE", "DELETE", "/cluster/replication/100-0", json!({})),
         ("UNKNOWN", "POST", "/nodes/pve1/something/new", json!({})),
     ]
