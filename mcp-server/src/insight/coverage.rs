@@ -78,7 +78,8 @@ pub fn guest_cover(estate: &Estate, guest: &Guest) -> GuestCover {
     };
     let taking: Vec<String> = covering(jobs, guest).map(|job| job.id.clone()).collect();
     let missed = taking.is_empty().then(|| near_misses(jobs, guest));
-    let config = estate.configs.get(&guest.vmid).and_then(Part::known);
+    let asked = estate.configs.get(&guest.vmid);
+    let config = asked.and_then(Part::known);
     let disks: Vec<DiskCover> = config
         .iter()
         .flat_map(|setup| setup.disks.iter().map(|disk| (disk, setup.left_out(disk))))
@@ -93,6 +94,9 @@ pub fn guest_cover(estate: &Estate, guest: &Guest) -> GuestCover {
         disks.iter().filter(|d| d.cover == Cover::Not).map(|d| d.disk.as_str()).collect();
     let (cover, reason) = if taking.is_empty() {
         (Cover::Not, missed)
+    } else if let Some(Part::Unknown(why)) = asked {
+        // One of them may have backup=0.
+        (Cover::Unknown, Some(format!("its disks cannot be seen: {why}")))
     } else if left_out.is_empty() {
         (Cover::Covered, config.is_none().then(|| "its disks cannot be seen".to_owned()))
     } else {
@@ -298,6 +302,20 @@ mod tests {
                 "rootfs Covered -",
             ]
         );
+    }
+
+    #[test]
+    fn disks_that_cannot_be_seen_are_not_covered() {
+        let jobs = json!([{"id": "j", "vmid": "100,101", "schedule": "daily"}]);
+        let mut estate = estate(guests(), jobs, &[]);
+        let error = crate::Error::new(crate::Code::Forbidden, "the token lacks VM.Audit");
+        for vmid in [100, 102] {
+            estate.read_config(Vmid::new(vmid).unwrap(), GuestKind::Qemu, Err(&error));
+        }
+        let found = table(&estate);
+        assert_eq!(found[0], "100 unknown [j] its disks cannot be seen: the token lacks VM.Audit");
+        assert!(found[1].starts_with("101 covered [j]"), "{found:?}");
+        assert!(found[2].starts_with("102 not []"), "{found:?}");
     }
 
     #[test]

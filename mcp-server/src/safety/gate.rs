@@ -32,11 +32,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{
-    Class, Facts, Method, Operation, State,
+    Class, Facts, Operation, State,
     approval::{Approvals, Outside},
-    audit::{Audit, Entry, Query, Step, search},
+    audit::{Audit, Entry, Step},
     binding::needs_approval,
-    impact,
     redact::Redactor,
     shown::quoted,
     subject::{Judged, Seal, Shown, Subject},
@@ -48,6 +47,7 @@ use crate::{
 };
 
 mod form;
+mod staged;
 use form::View;
 
 /// Leave to send one operation once. Only the gate makes one.
@@ -214,40 +214,6 @@ impl Gate {
             self.record_refusal(&trail, error);
         }
         decided
-    }
-
-    /// Which of the changes that a call applies were made through this server: Proxmox keeps no
-    /// record of who did.
-    fn who_staged(&self, judged: &Judged, shown: &Shown) -> Option<String> {
-        if judged.impact.is_empty() {
-            return None;
-        }
-        let method = Method::parse(shown.method)?;
-        let template = judged.judgement.class.template.unwrap_or_default();
-        let place = impact::place(method, template, &shown.path)?;
-        let query = Query { text: Some(shown.path.clone()), limit: 200, ..Query::default() };
-        let records = search(self.audit.path()?, &query).unwrap_or_default();
-        let made: Vec<String> = records
-            .iter()
-            .filter(|r| r.entry.outcome == Step::Sent)
-            // Nothing older than the last time that they were applied or taken back.
-            .take_while(|r| {
-                r.entry.path.as_deref() != Some(&shown.path)
-                    || r.entry.method.as_deref() == Some("POST")
-            })
-            .filter(|r| {
-                r.entry.path.as_deref().is_some_and(|p| p == shown.path || p.starts_with(&place))
-            })
-            .map(|r| format!("{} at {}", r.entry.of.unwrap_or(r.seq), r.time))
-            .collect();
-        Some(match made.as_slice() {
-            [] => "none of it was staged through this server; Proxmox does not record by whom"
-                .to_owned(),
-            made => format!(
-                "staged through this server by audit record {}; anything else by others",
-                made.join(", ")
-            ),
-        })
     }
 
     async fn judge(&self, subject: &impl Subject, state: &impl State) -> Judged {
