@@ -8,6 +8,7 @@ import test_containers
 import test_kernels
 import test_package
 import test_ssh
+import test_tools
 import test_upgrade
 from guard import Guard
 from machine import Machine
@@ -22,7 +23,7 @@ def main():
         guard = Guard(machine, mcp)
         test_package.install(machine, deb)
         guard.join()
-        groups = [test_ssh, test_containers, test_kernels, test_upgrade, test_package]
+        groups = [test_ssh, test_containers, test_tools, test_kernels, test_upgrade, test_package]
         for group in groups:
             for name, test in list(vars(group).items()):
                 if not name.startswith("test_") or names and not any(n in name for n in names):
