@@ -13,8 +13,13 @@ pub(super) fn run(cursor: Option<&str>, client: &mut Client) -> Result<UpgradeSt
     if cursor.is_some_and(|cursor| !cursor.chars().all(is_cursor_char)) {
         return Err(Refused::new(Code::Argument, "cursor is not what upgrade-status gives"));
     }
+    // The unit writes its result before it ends: what is read after its end was seen is whole.
+    let mut unit = status::show(client)?;
     let record = Record::read().map_err(internal)?;
-    let unit = status::show(client)?;
+    if !unit.is_running() && record.as_ref().is_some_and(|record| record.end.is_none()) {
+        // Another run may have begun in between.
+        unit = status::show(client)?;
+    }
     let (state, record) = judge(&unit, record);
     let invocation_id = match (&record, &unit.invocation_id) {
         (Some(record), _) => Some(record.invocation_id.clone()),
