@@ -26,7 +26,13 @@ root=${0%/usr/bin/systemctl}
 printf '%s\n' "$*" >>"$root/systemctl-calls"
 case "$*" in
 *Version*) echo "257.8-1~deb13u2" ;;
-show*) cat "$root/systemctl-show" ;;
+show*)
+  cat "$root/systemctl-show"
+  # What happens right after systemd has answered.
+  for next in systemctl-show var/lib/pve-guard/upgrade.json; do
+    [ ! -e "$root/$next.next" ] || mv "$root/$next.next" "$root/$next"
+  done
+  ;;
 esac
 "#;
 const SYSTEMD_RUN: &str = r#"#!/bin/sh
@@ -371,6 +377,35 @@ fn a_failure_and_a_cut_are_never_success() {
     let now = status(&node);
     assert_eq!(now["state"], "unknown");
     assert!(now["message"].as_str().unwrap().contains("restarted"), "{now}");
+}
+
+#[test]
+fn a_unit_that_ends_or_begins_while_it_is_asked_about_is_told_truly() {
+    const RECORD: &str = "var/lib/pve-guard/upgrade.json";
+    let node = node();
+    let agreed = plan(&node);
+    assert_eq!(unit(&node, &agreed), 0);
+    let ended = node.read(RECORD);
+    let mut record: Value = serde_json::from_str(&ended).unwrap();
+    record["end"] = Value::Null;
+    let begun = record.to_string();
+    // The result is written and the unit ends after the first look.
+    node.write(RECORD, &begun);
+    node.write("systemctl-show", RUNNING_UNIT);
+    node.write("systemctl-show.next", UNKNOWN_UNIT);
+    node.write(&format!("{RECORD}.next"), &ended);
+    let state = status(&node)["state"].clone();
+    assert!(["running", "succeeded"].map(Value::from).contains(&state), "{state}");
+    assert_eq!(status(&node)["state"], "succeeded");
+    // It had ended when systemd was asked: what it left is whole.
+    node.write(RECORD, &begun);
+    node.write(&format!("{RECORD}.next"), &ended);
+    assert_eq!(status(&node)["state"], "succeeded");
+    // The next one begins after systemd has answered.
+    node.write("systemctl-show", UNKNOWN_UNIT);
+    node.write("systemctl-show.next", RUNNING_UNIT);
+    node.write(&format!("{RECORD}.next"), &begun);
+    assert_eq!(status(&node)["state"], "running");
 }
 
 #[test]
