@@ -8,7 +8,10 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Condvar, Mutex, PoisonError},
+    sync::{
+        Condvar, Mutex, PoisonError,
+        mpsc::{RecvTimeoutError, channel},
+    },
     time::Duration,
 };
 
@@ -56,6 +59,9 @@ const STACK: usize = 256 * 1024 * 1024;
 const LONGEST_TIME: Duration = Duration::from_secs(2);
 /// Most commands that are looked into at once.
 const MOST_READERS: usize = 8;
+
+/// What is told where the parser broke on a text, which is a fault to be mended.
+pub(super) const BROKEN: &str = "it could not be looked into: its reader broke";
 
 /// The shell that reads a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,15 +115,16 @@ impl Finding {
 /// down. What is not understood by then is code that cannot be looked into.
 #[must_use]
 pub fn classify(command: &Command<'_>, cwd: Option<&str>, stdin: Option<&[u8]>) -> Finding {
-    let unread = || {
+    let unread = |why: &str| {
         let mut found = Finding::default();
-        found.add(Flag::ExecShell, "it could not be looked into");
+        found.add(Flag::ExecShell, why);
         found
     };
-    let Some(place) = Place::take() else { return unread() };
+    let late = "it could not be looked into in time";
+    let Some(place) = Place::take() else { return unread(late) };
     let (program, cwd) = (Owned::of(command), cwd.map(str::to_owned));
     let stdin = stdin.map(<[u8]>::to_vec);
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, told) = channel();
     let reader =
         std::thread::Builder::new().name("command".to_owned()).stack_size(STACK).spawn(move || {
             let found = look_into(&program.command(), cwd.as_deref(), stdin.as_deref());
@@ -128,7 +135,8 @@ pub fn classify(command: &Command<'_>, cwd: Option<&str>, stdin: Option<&[u8]>) 
         });
     match reader.map(|_| told.recv_timeout(LONGEST_TIME)) {
         Ok(Ok(found)) => found,
-        Ok(Err(_)) | Err(_) => unread(),
+        Ok(Err(RecvTimeoutError::Disconnected)) => unread(BROKEN),
+        Ok(Err(RecvTimeoutError::Timeout)) | Err(_) => unread(late),
     }
 }
 

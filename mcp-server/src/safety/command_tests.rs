@@ -36,6 +36,28 @@ fn what_takes_the_parser_too_long_is_not_given_to_it() {
     assert_eq!(of(json), Finding::default());
 }
 
+/// Numbers that the parser cannot hold, read without the thread that would catch it.
+#[test]
+fn huge_numbers_do_not_break_the_parser() {
+    let huge = "9".repeat(30);
+    for text in [
+        "echo 99999999999<x".to_owned(),
+        "echo 99999\\\n999999>x".to_owned(),
+        format!("cat ~{huge}/x"),
+        format!("cat ~+{huge}"),
+        format!("cat ~-{huge}"),
+        format!("echo {{1..{huge}}}"),
+        format!("echo {{1..9..-{huge}}}"),
+        format!("echo {{{huge}..1}}"),
+        format!("echo ${{x:-~{huge}}}"),
+    ] {
+        let command = Command::Text { text: &text, shell: Shell::Sh };
+        let found = look_into(&command, None, None);
+        assert!(found.categories.contains(&Flag::ExecShell), "{text}");
+    }
+    assert_eq!(of(&format!("echo {huge} 2>/dev/null")), Finding::default());
+}
+
 #[test]
 fn many_at_once_are_all_looked_into() {
     let readers: Vec<_> = (0..40).map(|_| std::thread::spawn(|| of("rm -rf /srv/x"))).collect();

@@ -93,7 +93,10 @@ impl<'f> Walk<'f> {
         }
         let mut printed = Input::Unknown;
         if is_tangled(text) {
-            self.found.add(Flag::ExecShell, "a text that is nested too deep");
+            self.found.add(
+                Flag::ExecShell,
+                "a text that is nested too deep, or has numbers that are too long",
+            );
         } else {
             let mut parser = Parser::new(text.as_bytes(), &ParserOptions::default());
             match parser.parse_program() {
