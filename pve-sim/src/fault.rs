@@ -23,6 +23,8 @@ pub enum Effect {
     /// The call is not carried out; this status with a JSON error body
     /// (`{"data":null,"message":…}`).
     Error(u16, String),
+    /// The call is not carried out; this JSON text comes back as if it were.
+    Answer(String),
     /// The call is carried out, then this status line comes back with an empty
     /// body: what a proxy in between does when it loses its backend.
     StatusAfter(u16, String),

@@ -212,6 +212,9 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
             Response::empty(status, &reason)
         }
         Some(Effect::Error(status, message)) => api::failure_response(status, &message),
+        Some(Effect::Answer(body)) => {
+            Response::text(200, "OK", "application/json;charset=UTF-8", &body)
+        }
         Some(Effect::Html(status)) => {
             Response::text(status, "Bad Gateway", "text/html", &proxy_page(status))
         }

@@ -1,6 +1,7 @@
 //! What is refused before anything is sent.
 
 use crate::world::{World, all_bad};
+use pve_sim::{Effect, Fault};
 use serde_json::json;
 
 #[tokio::test]
@@ -440,4 +441,40 @@ async fn names_that_would_reach_the_parent() {
         }
     }
     assert!(world.sim.with_state(|s| s.guests.contains_key(&118)));
+}
+
+#[tokio::test]
+async fn a_guest_whose_name_is_not_known_now_is_not_deleted() {
+    let world = World::new().await;
+    world.sim.with_state(|s| s.nodes.get_mut("pve3").unwrap().online = false);
+    // Not even where the caller names it "", which is what the list has.
+    for name in ["shop-frontend", ""] {
+        let arguments = json!({"vmid": 112, "expect_name": name});
+        let error = world.confirmed("pve_guest_delete", arguments).await.unwrap_err();
+        let text = format!("{error} {}", error.hint);
+        assert_eq!(error.code.as_str(), "conflict", "{text}");
+        for part in
+            ["name of guest 112 is not known now", "pve3 does not answer", "pve_cluster_status"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("\"\""), "{text}");
+    }
+    assert_eq!(world.sent(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_guest_that_the_list_has_no_name_for_is_asked_for_it() {
+    let world = World::new().await;
+    // The node answers again, and the list does not show the name yet.
+    let rows = json!([{"id": "qemu/112", "type": "qemu", "vmid": 112, "node": "pve3", "status": "unknown"}]);
+    let list = Effect::Answer(json!({"data": rows}).to_string());
+    world.sim.inject(Fault::new(list).path("/cluster/resources").always());
+    let wrong = json!({"vmid": 112, "expect_name": "shop", "dry_run": true});
+    let error = world.call("pve_guest_delete", wrong).await.unwrap_err();
+    assert!(error.message.contains("is named \"shop-frontend\""), "{error}");
+    let right = json!({"vmid": 112, "expect_name": "shop-frontend", "dry_run": true});
+    // It runs, which the gate says; the name was right.
+    let error = world.call("pve_guest_delete", right).await;
+    assert!(!format!("{error:?}").contains("is named"), "{error:?}");
 }

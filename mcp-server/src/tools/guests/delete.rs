@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::{
     Code, Error, Result,
-    pve::{Params, Vmid},
+    insight::estate::Guest,
+    pve::{GuestConfig, GuestKind, Params, Vmid},
     render::Answer,
     safety::Method,
     tools::{
@@ -32,7 +33,10 @@ pub struct Delete {
 
 /// `pve_guest_delete`
 pub async fn delete(ctx: Ctx<'_>, args: Delete) -> Result<Answer> {
-    let guest = ctx.guest_now(args.vmid).await?;
+    let mut guest = ctx.guest_now(args.vmid).await?;
+    if guest.name.is_empty() {
+        guest.name = name_now(ctx, &guest).await?;
+    }
     if guest.name != args.expect_name {
         return Err(Error::new(
             Code::Conflict,
@@ -60,4 +64,28 @@ pub async fn delete(ctx: Ctx<'_>, args: Delete) -> Result<Answer> {
             Ok(sent.with("before", before).with("after", after).into_answer(heading))
         }
     }
+}
+
+/// The name of a guest that the list shows without one, as it does while its node is off.
+async fn name_now(ctx: Ctx<'_>, guest: &Guest) -> Result<String> {
+    let config = ctx.get_below(guest, &["config"], Params::new()).await.map_err(|error| {
+        let (vmid, node) = (guest.vmid, &guest.node);
+        Error::new(
+            Code::Conflict,
+            format!("the name of guest {vmid} is not known now: its node {node} does not answer"),
+        )
+        .hint(format!(
+            "nothing was sent: a guest is deleted by its own node, so bring {node} back first \
+             (pve_cluster_status shows it), then look at the guest's name and call again"
+        ))
+        .with("vmid", vmid.get())
+        .with("node", node.as_ref())
+        .with("cause", error.message)
+    })?;
+    let name = GuestConfig::new(guest.kind, &config).name().map(str::to_owned);
+    // As the list calls a guest that was given none.
+    Ok(name.unwrap_or_else(|| match guest.kind {
+        GuestKind::Qemu => format!("VM {}", guest.vmid),
+        GuestKind::Lxc => format!("CT{}", guest.vmid),
+    }))
 }
