@@ -138,3 +138,97 @@ async fn who_uses_an_object_is_named() {
     let lines = impact(&world, "pve_group_delete", json!({"group": "betrieb"})).await;
     assert!(has(&lines, "jmueller@pve"), "{lines:#?}");
 }
+
+#[tokio::test]
+async fn the_answer_of_a_tool_and_its_plan_tell_the_same_uses() {
+    let world = open().await;
+    done(&world, "pve_firewall_alias_set", json!({"name": "a9", "cidr": "192.0.2.1"})).await;
+    for rule in [
+        json!({"vnet": "gaeste", "type": "forward", "action": "ACCEPT", "source": "a9"}),
+        json!({"node": "pve1", "type": "in", "action": "ACCEPT", "source": "dc/a9"}),
+        json!({"vmid": 100, "type": "in", "action": "ACCEPT", "source": "a9"}),
+    ] {
+        done(&world, "pve_firewall_rule_set", rule).await;
+    }
+    done(
+        &world,
+        "pve_firewall_ipset_set",
+        json!({"name": "gesperrt", "cidr": "dc/a9", "nomatch": true}),
+    )
+    .await;
+    let delete = json!({"name": "a9", "dry_run": true});
+    let plan = world.call("pve_firewall_alias_delete", delete.clone()).await.unwrap();
+    let lines = plan["impact"].to_string();
+    let places = [
+        "rule 0 of vnet \\\"gaeste\\\"",
+        "of node \\\"pve1\\\"",
+        "of guest 100",
+        "IP set \\\"gesperrt\\\" of the cluster",
+    ];
+    for place in places {
+        assert!(lines.contains(place), "{place}: {lines}");
+    }
+    assert_eq!(plan["uses"]["count"], 4, "{plan}");
+    // Once the guest has an alias of that name, its rule means that one.
+    done(&world, "pve_firewall_alias_set", json!({"vmid": 100, "name": "a9", "cidr": "192.0.2.2"}))
+        .await;
+    let plan = world.call("pve_firewall_alias_delete", delete).await.unwrap();
+    assert_eq!(plan["uses"]["count"], 3, "{plan}");
+    assert!(!plan["impact"].to_string().contains("of guest 100"), "{plan}");
+    let own = json!({"vmid": 100, "name": "a9", "dry_run": true});
+    let plan = world.call("pve_firewall_alias_delete", own).await.unwrap();
+    assert_eq!(plan["uses"]["rules"][0]["firewall"], "guest 100", "{plan}");
+    let lines: Vec<&str> =
+        plan["impact"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(lines.len() == 1 && lines[0].starts_with("used by rule"), "the guest stays: {lines:?}");
+}
+
+#[tokio::test]
+async fn a_node_that_is_off_is_no_use_that_is_left_out() {
+    let world = open().await;
+    world.sim.with_state(|s| s.nodes.get_mut("pve3").unwrap().online = false);
+    let lines = impact(&world, "pve_firewall_alias_delete", json!({"name": "admin-netz"})).await;
+    let off = lines.iter().find(|l| l.contains("the node is offline"));
+    assert!(off.is_some_and(|l| l.contains("node \"pve3\"") && l.contains("guest ")), "{lines:#?}");
+    let power = json!({"node": "pve1", "command": "shutdown"});
+    let lines = impact(&world, "pve_node_power", power).await;
+    assert!(has(&lines, "2 of 3 nodes are online with 2 of 3 votes"), "{lines:#?}");
+    assert!(has(&lines, "LOSES ITS QUORUM"), "{lines:#?}");
+    assert!(has(&lines, "HA rule \"db-auf-pve1\""), "{lines:#?}");
+    assert!(has(&lines, "replicated to it: 109-0"), "{lines:#?}");
+}
+
+#[tokio::test]
+async fn linked_clones_are_named_before_their_template_goes() {
+    let world = open().await;
+    let clone = json!({"vmid": 900, "newid": 950, "full": false});
+    done(&world, "pve_guest_clone", clone).await;
+    let delete = json!({"vmid": 900, "expect_name": "tmpl-debian-13"});
+    let lines = impact(&world, "pve_guest_delete", delete).await;
+    assert!(has(&lines, "linked clones that cannot do without it: guests 950"), "{lines:#?}");
+    let told = world.call("pve_impact", json!({"vmid": 900})).await.unwrap();
+    assert!(told["depends_on_it"].to_string().contains("guests 950"), "{told}");
+    let told = world.call("pve_impact", json!({"vmid": 950})).await.unwrap();
+    assert!(told["depends_on_it"].to_string().contains("linked clone of guest 900"), "{told}");
+}
+
+#[tokio::test]
+async fn pve_impact_names_no_hidden_guest() {
+    let world = World::with(|config| {
+        config.allowed_vmids = Some(proxmox_mcp::config::VmidSet::parse("100").unwrap());
+        config.read_allowed_only = true;
+    })
+    .await;
+    for object in [json!({"node": "pve1"}), json!({"storage": "nfs-images"}), json!({"vmid": 100})]
+    {
+        let told = world.call("pve_impact", object.clone()).await.unwrap();
+        let told = told["depends_on_it"].to_string();
+        assert!(told.contains("PROXMOX_READ_VMIDS hides are not counted"), "{told}");
+        for hidden in world.sim.with_state(|s| s.guests.keys().copied().collect::<Vec<u32>>()) {
+            let shown = told.split(|c: char| !c.is_ascii_digit()).any(|n| n == hidden.to_string());
+            assert!(hidden == 100 || !shown, "{hidden} for {object}: {told}");
+        }
+    }
+    let alias = world.call("pve_firewall_aliases", json!({"name": "admin-netz"})).await.unwrap();
+    assert!(alias["uses"]["missing"].to_string().contains("PROXMOX_READ_VMIDS hides"), "{alias}");
+}

@@ -4,9 +4,25 @@
 //! asks for it, and goes on as if it could not be had. Whoever runs the checks
 //! fetches what was asked and runs them again, until nothing new is asked, so
 //! that every question goes out once.
+//!
+//! What is only told, and not decided on, is looked up in the same way by
+//! [`Facts::look`]: after what decides, and no longer than whoever answers has
+//! patience, since it can be a question to every guest of a cluster.
 
-use std::{cell::RefCell, collections::BTreeMap, future::Future, sync::Arc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    future::{self, Future},
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
+use futures::{
+    FutureExt, StreamExt,
+    future::{Either, FusedFuture, select},
+    stream,
+};
 use serde_json::Value;
 
 use crate::{
@@ -28,7 +44,16 @@ pub trait State: Send + Sync {
         let path = path.clone();
         async move { Err(Error::new(Code::Unreachable, format!("changes of {path} were not asked"))) }
     }
+
+    /// Ends when what is only told is waited for no longer.
+    fn patience(&self) -> impl Future<Output = ()> + Send {
+        future::pending()
+    }
 }
+
+/// How long one call waits for what is only told: a client waits for 60 s, and a tool that
+/// tells the same beside its plan waits as long once more.
+pub const PATIENCE: Duration = Duration::from_secs(15);
 
 fn diff(answer: &crate::pve::Answer) -> Arc<Value> {
     Arc::new(answer.changes.as_deref().map_or(Value::Null, Value::from))
@@ -41,6 +66,10 @@ impl State for Client {
 
     async fn changes(&self, path: &ApiPath) -> Result<Arc<Value>> {
         Ok(diff(&self.answer(path, &Params::new()).await?))
+    }
+
+    async fn patience(&self) {
+        tokio::time::sleep(PATIENCE).await;
     }
 }
 
@@ -55,6 +84,10 @@ impl State for Fresh<'_> {
 
     async fn changes(&self, path: &ApiPath) -> Result<Arc<Value>> {
         Ok(diff(&self.0.answer_fresh(path, &Params::new()).await?))
+    }
+
+    async fn patience(&self) {
+        tokio::time::sleep(PATIENCE).await;
     }
 }
 
@@ -74,13 +107,38 @@ type Question = (ApiPath, String);
 /// Asks for what stands beside the data; no encoded parameters look like it.
 const CHANGES: &str = " changes";
 
+/// A question that was not asked yet.
+#[derive(Debug, Default)]
+struct Open {
+    params: Params,
+    /// Whether something is decided on the answer.
+    decides: bool,
+}
+
+type Answers = BTreeMap<Question, Result<Arc<Value>, Error>>;
+
 /// Answers, and the questions that are still open.
 #[derive(Debug, Default)]
 pub struct Facts {
-    answers: BTreeMap<Question, Result<Arc<Value>, Error>>,
-    open: RefCell<BTreeMap<Question, Params>>,
+    answers: Answers,
+    open: RefCell<BTreeMap<Question, Open>>,
     /// Why nobody answers, once that is known: further questions are not waited for.
     down: Option<Error>,
+}
+
+/// Asks questions, some at once.
+fn asked(
+    state: &impl State,
+    questions: Vec<(Question, Open)>,
+) -> impl stream::Stream<Item = (Question, Result<Arc<Value>>)> {
+    let asked = questions.into_iter().map(move |(question, open)| async move {
+        let answer = match question.1.as_str() {
+            CHANGES => state.changes(&question.0).await,
+            _ => state.get(&question.0, &open.params).await,
+        };
+        (question, answer)
+    });
+    stream::iter(asked).buffer_unordered(AT_ONCE)
 }
 
 /// Whether an error means that the next question would fare no better.
@@ -96,34 +154,64 @@ fn is_down(error: &Error) -> bool {
     )
 }
 
+/// Whether the node does not have the endpoint at all, as those of an older release.
+pub(super) fn no_such_endpoint(error: &Error) -> bool {
+    error.details.get("http_status").and_then(Value::as_u64) == Some(501)
+}
+
 /// Most rounds of questions: an answer can raise one more question, and no check goes deeper.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 10;
+
+/// Reads under way at once.
+const AT_ONCE: usize = 16;
 
 impl Facts {
     /// Runs a check until it has no open questions, asking `state` each of them once.
     pub async fn settle<T>(&mut self, state: &impl State, check: impl Fn(&Facts) -> T) -> T {
         let mut result = check(self);
+        let mut over = pin!(state.patience().fuse());
         for _ in 0..ROUNDS {
             let open = self.open.take();
             if open.is_empty() {
                 break;
             }
-            let asked = open.into_iter().map(|(question, params)| async move {
-                let answer = match question.1.as_str() {
-                    CHANGES => state.changes(&question.0).await,
-                    _ => state.get(&question.0, &params).await,
-                };
-                (question, answer)
-            });
-            let answers = futures::future::join_all(asked).await;
-            self.down = answers
-                .iter()
-                .find_map(|(_, answer)| answer.as_ref().err().filter(|e| is_down(e)).cloned());
-            self.answers.extend(answers);
+            let (deciding, told): (Vec<_>, Vec<_>) =
+                open.into_iter().partition(|(_, open)| open.decides);
+            let deciding: Answers = asked(state, deciding).collect().await;
+            self.down = deciding
+                .values()
+                .find_map(|answer| answer.as_ref().err().filter(|e| is_down(e)).cloned());
+            self.answers.extend(deciding);
+            self.look_up(state, told, over.as_mut()).await;
             result = check(self);
         }
         self.open.take();
         result
+    }
+
+    /// Asks what is only told, as long as there is patience; the rest is an error from then on.
+    async fn look_up(
+        &mut self,
+        state: &impl State,
+        told: Vec<(Question, Open)>,
+        mut over: Pin<&mut impl FusedFuture>,
+    ) {
+        let mut left: BTreeSet<Question> =
+            told.iter().map(|(question, _)| question.clone()).collect();
+        let mut answers = pin!(asked(state, told));
+        while !over.is_terminated() {
+            match select(answers.next(), over.as_mut()).await {
+                Either::Left((Some((question, answer)), _)) => {
+                    left.remove(&question);
+                    self.answers.insert(question, answer);
+                }
+                Either::Left((None, _)) | Either::Right(_) => break,
+            }
+        }
+        self.answers.extend(left.into_iter().map(|question| {
+            let late = Error::new(Code::Timeout, format!("{} was not read in time", question.0));
+            (question, Err(late))
+        }));
     }
 
     /// The answer to a read. An unanswered question is noted and is an error until it was asked.
@@ -132,7 +220,16 @@ impl Facts {
     /// What the node answered, or `unreachable` while nobody was asked.
     pub fn ask(&self, segments: &[&str], params: Params) -> Result<&Value> {
         let question = (ApiPath::of(segments)?, params.encoded());
-        self.answered(question, params)
+        self.answered(question, params, true)
+    }
+
+    /// As [`Facts::ask`], for what is told and not decided on.
+    ///
+    /// # Errors
+    /// As [`Facts::ask`], and `timeout` for what was not read in time.
+    pub fn look(&self, segments: &[&str], params: Params) -> Result<&Value> {
+        let question = (ApiPath::of(segments)?, params.encoded());
+        self.answered(question, params, false)
     }
 
     /// The diff that a read shows beside its data, as text; null where nothing is staged.
@@ -140,10 +237,10 @@ impl Facts {
     /// # Errors
     /// As [`Facts::ask`].
     pub fn changes(&self, segments: &[&str]) -> Result<&Value> {
-        self.answered((ApiPath::of(segments)?, CHANGES.to_owned()), Params::new())
+        self.answered((ApiPath::of(segments)?, CHANGES.to_owned()), Params::new(), true)
     }
 
-    fn answered(&self, question: Question, params: Params) -> Result<&Value> {
+    fn answered(&self, question: Question, params: Params, decides: bool) -> Result<&Value> {
         match self.answers.get(&question) {
             Some(Ok(value)) => Ok(value),
             Some(Err(error)) => Err(error.clone()),
@@ -152,7 +249,9 @@ impl Facts {
                     return Err(down.clone());
                 }
                 let text = question.0.to_string();
-                self.open.borrow_mut().insert(question, params);
+                let mut open = self.open.borrow_mut();
+                let asked = open.entry(question).or_default();
+                *asked = Open { params, decides: decides || asked.decides };
                 Err(Error::new(Code::Unreachable, format!("{text} was not asked")))
             }
         }
@@ -250,3 +349,7 @@ impl State for Table {
         self.answer(path, &Params::new().with("changes", ""))
     }
 }
+
+#[cfg(test)]
+#[path = "facts_tests.rs"]
+mod tests;

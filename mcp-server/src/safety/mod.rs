@@ -37,7 +37,7 @@ pub mod volume;
 
 pub use class::{Classification, classify};
 pub use deed::{Deed, Leave};
-pub use facts::{Facts, Fresh, Nobody, State};
+pub use facts::{Facts, Fresh, Nobody, PATIENCE, State};
 pub use flags::{Flag, Flags};
 pub use gate::{Caller, Gate, Outcome, Pending, Permit, Plan, Said, Trail};
 pub use judge::{Explanation, Judgement, explain};

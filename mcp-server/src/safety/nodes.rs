@@ -51,7 +51,7 @@ fn named(call: &Call<'_>) -> BTreeSet<String> {
 }
 
 /// A node's own name; `localhost` stays where it cannot be found out.
-fn resolve(call: &Call<'_>, name: &str) -> String {
+pub(super) fn resolve(call: &Call<'_>, name: &str) -> String {
     if name != "localhost" {
         return name.to_owned();
     }

@@ -57,3 +57,8 @@ pub fn judged(config: &Config, state: &Table, call: &str, params: Value) -> Judg
 pub fn outcome(config: &Config, state: &Table, call: &str, params: Value) -> &'static str {
     judged(config, state, call, params).refusal.map_or("allowed", |e| e.code.as_str())
 }
+
+/// What hangs on the object of a call.
+pub fn impact(state: &Table, call: &str, params: Value) -> Vec<String> {
+    futures::executor::block_on(super::impact::of(&operation(call, params), state))
+}

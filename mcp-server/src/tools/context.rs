@@ -10,7 +10,7 @@ use crate::{
     app::App,
     insight::estate::Guest,
     pve::{ApiPath, NodeName, Params, Vmid, loose, params::split_list},
-    safety::{Caller, Method, Operation, volume},
+    safety::{Caller, Method, Operation, PATIENCE, State, volume},
 };
 
 /// One call of one tool.
@@ -282,22 +282,37 @@ impl<'a> Ctx<'a> {
     }
 }
 
+/// What the caller may see, hidden guests left out, from answers that may have been kept.
+impl State for Ctx<'_> {
+    async fn get(&self, path: &ApiPath, params: &Params) -> Result<Arc<Value>> {
+        let answer = self.read(path, params).await?;
+        if !self.app.config.read_allowed_only {
+            return Ok(answer);
+        }
+        let mut answer = Value::clone(&answer);
+        self.hide(&mut answer);
+        Ok(Arc::new(answer))
+    }
+
+    async fn patience(&self) {
+        tokio::time::sleep(PATIENCE).await;
+    }
+}
+
 /// The guests that a row of a list is about, by whatever names them.
 fn owners(row: &Value) -> Vec<Vmid> {
     let mut found: Vec<Vmid> = ["vmid", "guest"]
         .iter()
         .filter_map(|key| loose::uint(row, key).and_then(|n| Vmid::new(n).ok()))
         .collect();
-    for key in ["sid", "id"] {
-        // `vm:100` of HA, `qemu/100` of the resources, `100-0` of replication.
-        let named = loose::str(row, key).and_then(|text| {
-            let number = ["vm:", "ct:", "service:vm:", "service:ct:", "qemu/", "lxc/"]
-                .iter()
-                .find_map(|prefix| text.strip_prefix(prefix))?;
-            Vmid::parse(number).ok()
-        });
-        found.extend(named);
-    }
+    // `vm:100` of HA, several of them in its rules, `qemu/100` of the resources.
+    let sids = ["sid", "id", "resources"].iter().filter_map(|key| loose::str(row, key));
+    found.extend(sids.flat_map(split_list).filter_map(|text| {
+        let number = ["vm:", "ct:", "service:vm:", "service:ct:", "qemu/", "lxc/"]
+            .iter()
+            .find_map(|prefix| text.strip_prefix(prefix))?;
+        Vmid::parse(number).ok()
+    }));
     for key in ["volid", "volume"] {
         found.extend(loose::str(row, key).into_iter().flat_map(volume::owners));
     }
@@ -326,6 +341,7 @@ mod tests {
             ),
             (json!({"upid": "UPID:pve1:00000001:00000001:6B0CC19F:aptupdate::root@pam:"}), vec![]),
             (json!({"sid": "vm:105"}), vec![105]),
+            (json!({"rule": "r", "resources": "vm:105,ct:106"}), vec![105, 106]),
             (json!({"id": "lxc/106"}), vec![106]),
             (json!({"volid": "local:107/vm-107-disk-0.raw"}), vec![107]),
             (json!({"node": "pve1"}), vec![]),

@@ -30,6 +30,11 @@ pub(crate) const ROUTES: &[Route] = &[
     ("GET", "/cluster/acme/account", |c| document(c, "/cluster/acme/account")),
     ("GET", "/cluster/config/nodes", config_nodes),
     ("GET", "/cluster/config/join", config_join),
+    // An empty object where there is none.
+    ("GET", "/cluster/config/qdevice", |c| {
+        let found = c.state.documents.get("/cluster/config/qdevice").cloned();
+        Ok(found.unwrap_or_else(|| json!({})).into())
+    }),
     ("GET", "/cluster/config/totem", |c| {
         Ok(c.state.documents.get("/cluster/config/totem").cloned().unwrap_or_default().into())
     }),

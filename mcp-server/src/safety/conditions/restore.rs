@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Call, Param};
 use crate::{
     pve::{Params, loose},
-    safety::{api::indexed, volume},
+    safety::{api::indexed, facts::no_such_endpoint, volume},
 };
 
 /// The backup or template that a guest is made from.
@@ -121,11 +121,6 @@ pub fn companions(call: &Call<'_>) -> Option<Vec<String>> {
         }
     }
     Some(others)
-}
-
-/// Whether the node does not have the endpoint at all.
-fn no_such_endpoint(error: &crate::Error) -> bool {
-    error.details.get("http_status").and_then(Value::as_u64) == Some(501)
 }
 
 /// The resources of an HA rule.

@@ -6,14 +6,16 @@ use serde_json::Value;
 use super::list;
 use crate::{
     pve::{Params, loose},
-    safety::{Method, conditions::Call, shown::quoted},
+    safety::{Method, conditions::Call, facts::no_such_endpoint, shown::quoted},
 };
 
 /// What is staged where a call applies it, one line each, whole.
 pub(super) fn lines(call: &Call<'_>, out: &mut Vec<String>) {
     match (call.method, call.endpoint.template) {
         (Method::Put | Method::Delete, "/nodes/{node}/network") => of_network(call, out),
-        (Method::Put, "/cluster/sdn") => of_sdn(call, out),
+        (Method::Put, "/cluster/sdn") | (Method::Post, "/cluster/sdn/rollback") => {
+            of_sdn(call, out)
+        }
         (Method::Post, template) if restarts(template) => of_guest(call, out),
         _ => {}
     }
@@ -62,26 +64,46 @@ fn of_sdn(call: &Call<'_>, out: &mut Vec<String>) {
     };
     for (what, key) in [("zones", "zone"), ("vnets", "vnet"), ("controllers", "controller")] {
         match rows(&["cluster", "sdn", what]) {
-            Some(found) => out.extend(found.iter().filter_map(|row| sdn_line(key, row))),
+            Some(found) => out.extend(found.iter().filter_map(|row| sdn_line(key, &[key], row))),
             None => out.push(format!("staged {what}: cannot be seen")),
         }
     }
     for vnet in rows(&["cluster", "sdn", "vnets"]).unwrap_or_default() {
         let Some(vnet) = loose::str(vnet, "vnet") else { continue };
         match rows(&["cluster", "sdn", "vnets", vnet, "subnets"]) {
-            Some(found) => out.extend(found.iter().filter_map(|row| sdn_line("subnet", row))),
+            Some(found) => {
+                out.extend(found.iter().filter_map(|row| sdn_line("subnet", &["subnet"], row)))
+            }
             None => out.push(format!("staged subnets of {}: cannot be seen", quoted(vnet))),
         }
     }
+    fabrics(call, out);
     if out.len() == from {
         out.push("no change of SDN is staged".to_owned());
     }
 }
 
-fn sdn_line(key: &str, row: &Value) -> Option<String> {
+/// Fabrics and the nodes in them; releases before 9 have none.
+fn fabrics(call: &Call<'_>, out: &mut Vec<String>) {
+    let pending = Params::new().with("pending", 1);
+    match call.facts.ask(&["cluster", "sdn", "fabrics", "all"], pending) {
+        Ok(all) => {
+            let rows = |key: &str| all.get(key).map(loose::rows).unwrap_or_default();
+            let fabrics = rows("fabrics").iter().filter_map(|r| sdn_line("fabric", &["id"], r));
+            let ids = ["node_id", "fabric_id"];
+            let nodes = rows("nodes").iter().filter_map(|r| sdn_line("fabric node", &ids, r));
+            out.extend(fabrics.chain(nodes));
+        }
+        Err(error) if no_such_endpoint(&error) => {}
+        Err(_) => out.push("staged fabrics: cannot be seen".to_owned()),
+    }
+}
+
+/// An object that waits, by the members that name it.
+fn sdn_line(what: &str, names: &[&str], row: &Value) -> Option<String> {
     let state = loose::str(row, "state")?;
-    let name = loose::str(row, key).unwrap_or_default();
-    let mut line = format!("staged: {key} {} {}", quoted(name), quoted(state));
+    let name: Vec<&str> = names.iter().filter_map(|key| loose::str(row, key)).collect();
+    let mut line = format!("staged: {what} {} {}", quoted(&name.join(" of ")), quoted(state));
     let pending = row.get("pending").and_then(Value::as_object);
     for (option, value) in pending.into_iter().flatten() {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -113,3 +135,7 @@ fn of_guest(call: &Call<'_>, out: &mut Vec<String>) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "staged_tests.rs"]
+mod tests;

@@ -10,7 +10,7 @@ use crate::{
     pve::{ApiPath, NodeName, Params, Vmid},
     render::{Answer, Page, Table},
     safety::{
-        Class, Fresh, Method, Operation,
+        Class, Method, Operation,
         audit::{self, Query, Record},
         impact,
         undo::Kept,
@@ -127,7 +127,10 @@ pub async fn impact(ctx: Ctx<'_>, args: Impact) -> Result<Answer> {
         }
     };
     let operation = Operation { method, path, params };
-    let lines = impact::of(&operation, &Fresh(&ctx.app.pve)).await;
+    let mut lines = impact::of(&operation, &ctx).await;
+    if ctx.app.config.read_allowed_only {
+        lines.push("guests that PROXMOX_READ_VMIDS hides are not counted".to_owned());
+    }
     Ok(Answer::new(json!({"object": what, "depends_on_it": lines}))
         .heading(format!("what hangs on {what}")))
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::place::Place;
+use super::place::{Place, guest_place};
 use crate::{
     Error, Result,
     pve::{ApiPath, NodeName, Params, Vmid, loose},
@@ -36,7 +36,7 @@ pub async fn log(ctx: Ctx<'_>, args: Log) -> Result<Answer> {
         (Some(_), Some(_)) => {
             return Err(Error::argument("only one of `node` and `vmid` can be meant"));
         }
-        (Some(vmid), None) => Place::of_guest(&ctx.guest(vmid).await?),
+        (Some(vmid), None) => guest_place(&ctx.guest(vmid).await?),
         (None, node) => Place::of_node(&ctx.node_or_only(node.as_ref()).await?),
     };
     let limit = args.limit.unwrap_or(LINES);

@@ -6,13 +6,16 @@ use serde_json::{Value, json};
 
 use super::{
     place::{ClusterOrGuest, Place, checked},
-    uses::{self, What},
+    uses::{self, to_json},
 };
 use crate::{
     Code, Error, Result,
     pve::{Params, loose},
     render::{Answer, Page, Table},
-    safety::Method,
+    safety::{
+        Method,
+        impact::firewall::{What, in_words},
+    },
     tools::{
         Ctx,
         across::{members, named, same, same_digest, unchanged},
@@ -39,8 +42,8 @@ pub async fn aliases(ctx: Ctx<'_>, args: List) -> Result<Answer> {
     let all = ctx.get(&place.below(&["aliases"])).await?;
     if let Some(name) = &args.name {
         let alias = find(&all, name, "alias", &place)?;
-        let uses = uses::of(ctx, What::Alias, name, args.scope.vmid).await?;
-        let answer = Answer::new(json!({"alias": members(alias, &[]), "uses": uses.to_json()}));
+        let uses = uses::of(ctx, What::Alias, name, args.scope.vmid).await;
+        let answer = Answer::new(json!({"alias": members(alias, &[]), "uses": to_json(&uses)}));
         let heading = format!("alias {name}, in {} rules and IP sets", uses.found.len());
         return Ok(answer.heading(heading).untrusted(&["alias", "uses"]));
     }
@@ -62,11 +65,11 @@ pub async fn ipsets(ctx: Ctx<'_>, args: List) -> Result<Answer> {
     if let Some(name) = &args.name {
         let set = find(&all, name, "IP set", &place)?;
         let entries = ctx.get(&place.below(&["ipset", name])).await?;
-        let uses = uses::of(ctx, What::IpSet, name, args.scope.vmid).await?;
+        let uses = uses::of(ctx, What::IpSet, name, args.scope.vmid).await;
         let answer = Answer::new(json!({
             "ipset": members(set, &["digest"]),
             "entries": entry_rows(&entries),
-            "uses": uses.to_json(),
+            "uses": to_json(&uses),
             "digest": loose::rows(&entries).iter().find_map(|e| loose::text(e, "digest")),
         }));
         let heading = format!(
@@ -194,7 +197,7 @@ pub async fn alias_set(ctx: Ctx<'_>, args: AliasSet) -> Result<Answer> {
     }
     let digest =
         same_digest(args.digest, loose::text(now, "digest"), &what, "pve_firewall_aliases")?;
-    let uses = uses::of(ctx, What::Alias, name, args.scope.vmid).await?;
+    let uses = uses::of(ctx, What::Alias, name, args.scope.vmid).await;
     let params = Params::new()
         .with("cidr", cidr)
         .with_some("comment", comment)
@@ -205,7 +208,7 @@ pub async fn alias_set(ctx: Ctx<'_>, args: AliasSet) -> Result<Answer> {
     let new_name = args.rename.as_deref().unwrap_or(name).to_owned();
     let after = alias_now(ctx, &place, &new_name);
     let answer = told(done, before, after, what).await;
-    Ok(answer.with("did", did.as_str()).with("uses", uses.to_json()))
+    Ok(answer.with("did", did.as_str()).with("uses", to_json(&uses)))
 }
 
 async fn alias_now(ctx: Ctx<'_>, place: &Place, name: &str) -> Value {
@@ -238,13 +241,13 @@ pub async fn alias_delete(ctx: Ctx<'_>, args: AliasDelete) -> Result<Answer> {
     let what = format!("alias {} of {}", args.name, place.name);
     let digest =
         same_digest(args.digest, loose::text(now, "digest"), &what, "pve_firewall_aliases")?;
-    let uses = uses::of(ctx, What::Alias, &args.name, args.scope.vmid).await?;
+    let uses = uses::of(ctx, What::Alias, &args.name, args.scope.vmid).await;
     let params = Params::new().with_some("digest", digest);
     let operation = place.operation(Method::Delete, &["aliases", &args.name], params)?;
     let done = ctx.submit(operation, &args.asked).await?;
     let before = members(now, &["digest", "ipversion"]);
     let answer = told(done, before, async { Value::Null }, what).await;
-    Ok(broken(answer.with("uses", uses.to_json()), uses.found.len()))
+    Ok(broken(answer.with("uses", to_json(&uses)), uses.found.len()))
 }
 
 /// What uses a thing that is gone breaks.
@@ -317,7 +320,7 @@ async fn entry_set(ctx: Ctx<'_>, place: &Place, cidr: &str, args: IpsetSet) -> R
     let now = named(&entries, "cidr", cidr);
     let what = format!("{cidr} in IP set {name} of {}", place.name);
     let did = Did::of(now.is_some(), args.must_exist, args.must_not_exist, &what)?;
-    let uses = uses::of(ctx, What::IpSet, name, args.scope.vmid).await?;
+    let uses = uses::of(ctx, What::IpSet, name, args.scope.vmid).await;
     let before = now.map_or(Value::Null, |n| members(n, &["digest"]));
     let params = switch(
         Params::new().with_some("comment", args.comment.as_deref()),
@@ -345,7 +348,7 @@ async fn entry_set(ctx: Ctx<'_>, place: &Place, cidr: &str, args: IpsetSet) -> R
             .unwrap_or(Value::Null)
     };
     let answer = told(done, before, after, what).await;
-    Ok(answer.with("did", did.as_str()).with("uses", uses.to_json()))
+    Ok(answer.with("did", did.as_str()).with("uses", to_json(&uses)))
 }
 
 /// Arguments of `pve_firewall_ipset_delete`.
@@ -370,7 +373,7 @@ pub async fn ipset_delete(ctx: Ctx<'_>, args: IpsetDelete) -> Result<Answer> {
     let all = ctx.fresh(&place.below(&["ipset"]), Params::new()).await?;
     let set = find(&all, name, "IP set", &place)?;
     let entries = ctx.fresh(&place.below(&["ipset", name]), Params::new()).await?;
-    let uses = uses::of(ctx, What::IpSet, name, args.scope.vmid).await?;
+    let uses = uses::of(ctx, What::IpSet, name, args.scope.vmid).await;
     let (operation, before, what) = if let Some(cidr) = &args.cidr {
         let now = named(&entries, "cidr", cidr).ok_or_else(|| {
             Error::new(Code::NotFound, format!("IP set {name} has no entry {cidr:?}"))
@@ -399,7 +402,7 @@ pub async fn ipset_delete(ctx: Ctx<'_>, args: IpsetDelete) -> Result<Answer> {
     };
     let whole = args.cidr.is_none();
     let done = ctx.submit(operation, &args.asked).await?;
-    let answer = told(done, before, async { Value::Null }, what).await.with("uses", uses.to_json());
+    let answer = told(done, before, async { Value::Null }, what).await.with("uses", to_json(&uses));
     Ok(if whole { broken(answer, uses.found.len()) } else { answer })
 }
 
@@ -454,7 +457,7 @@ pub async fn group_set(ctx: Ctx<'_>, args: GroupSet) -> Result<Answer> {
         None => {}
     }
     let uses = match now {
-        Some(_) => uses::of(ctx, What::Group, group, None).await?.to_json(),
+        Some(_) => to_json(&uses::of(ctx, What::Group, group, None).await),
         None => Value::Null,
     };
     let operation = Place::cluster().operation(Method::Post, &["groups"], params)?;
@@ -485,16 +488,16 @@ pub async fn group_delete(ctx: Ctx<'_>, args: GroupDelete) -> Result<Answer> {
     let now = named(&all, "group", group)
         .ok_or_else(|| Error::new(Code::NotFound, format!("there is no {what}")))?;
     let rules = ctx.fresh(&Place::of_group(group).rules(None), Params::new()).await?;
-    let rules: Vec<String> = loose::rows(&rules).iter().map(uses::in_words).collect();
+    let rules: Vec<String> = loose::rows(&rules).iter().map(in_words).collect();
     if !rules.is_empty() {
         return Err(Error::new(Code::Conflict, format!("{what} has {} rules", rules.len()))
             .hint("delete its rules first: pve_firewall_rule_delete with `group`")
             .with("rules", rules));
     }
-    let uses = uses::of(ctx, What::Group, group, None).await?;
+    let uses = uses::of(ctx, What::Group, group, None).await;
     let operation =
         Place::cluster().operation(Method::Delete, &["groups", group], Params::new())?;
     let done = ctx.submit(operation, &args.asked).await?;
     let answer = told(done, members(now, &["digest"]), async { Value::Null }, what).await;
-    Ok(broken(answer.with("uses", uses.to_json()), uses.found.len()))
+    Ok(broken(answer.with("uses", to_json(&uses)), uses.found.len()))
 }

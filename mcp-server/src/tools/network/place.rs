@@ -1,15 +1,17 @@
-//! Which firewall is meant: the cluster's, a node's, a guest's, a security
-//! group's or a vnet's.
+//! Which firewall the arguments of a tool mean.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
     Error, Result,
+    insight::estate::Guest,
     pve::{ApiPath, NodeName, Params, Vmid},
     safety::{Method, Operation},
     tools::Ctx,
 };
+
+pub use crate::safety::impact::Place;
 
 /// Arguments that name a firewall with rules; none of them is the cluster's.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -26,55 +28,7 @@ pub struct ClusterOrGuest {
     pub vmid: Option<Vmid>,
 }
 
-/// One firewall.
-#[derive(Debug, Clone)]
-pub struct Place {
-    base: Vec<String>,
-    /// Of a security group the rules are the object itself.
-    group: bool,
-    /// As it is called in answers, for example `guest 100`.
-    pub name: String,
-    /// The guest, where it is one's.
-    pub vmid: Option<Vmid>,
-}
-
 impl Place {
-    fn new(base: &[&str], name: impl Into<String>) -> Self {
-        let base = base.iter().map(|s| (*s).to_owned()).collect();
-        Self { base, group: false, name: name.into(), vmid: None }
-    }
-
-    /// The cluster's.
-    pub fn cluster() -> Self {
-        Self::new(&["cluster", "firewall"], "cluster")
-    }
-
-    /// A security group's.
-    pub fn of_group(group: &str) -> Self {
-        let place = Self::new(&["cluster", "firewall", "groups", group], format!("group {group}"));
-        Self { group: true, ..place }
-    }
-
-    /// A node's.
-    pub fn of_node(node: &str) -> Self {
-        Self::new(&["nodes", node, "firewall"], format!("node {node}"))
-    }
-
-    /// A vnet's.
-    pub fn of_vnet(vnet: &str) -> Self {
-        Self::new(&["cluster", "sdn", "vnets", vnet, "firewall"], format!("vnet {vnet}"))
-    }
-
-    /// A guest's.
-    pub fn of_guest(guest: &crate::insight::estate::Guest) -> Self {
-        let vmid = guest.vmid.to_string();
-        let place = Self::new(
-            &["nodes", &guest.node, guest.kind.as_str(), &vmid, "firewall"],
-            format!("guest {vmid}"),
-        );
-        Self { vmid: Some(guest.vmid), ..place }
-    }
-
     /// The one that the arguments name. A guest is looked up afresh.
     ///
     /// # Errors
@@ -96,7 +50,7 @@ impl Place {
             return Ok(Self::of_node(&ctx.node(node.as_str()).await?));
         }
         if let Some(vmid) = scope.vmid {
-            return Ok(Self::of_guest(&ctx.guest_now(vmid).await?));
+            return Ok(guest_place(&ctx.guest_now(vmid).await?));
         }
         if let Some(group) = &scope.group {
             return Ok(Self::of_group(group));
@@ -110,26 +64,9 @@ impl Place {
     /// `not_found`.
     pub async fn cluster_or_guest(ctx: Ctx<'_>, scope: &ClusterOrGuest) -> Result<Self> {
         match scope.vmid {
-            Some(vmid) => Ok(Self::of_guest(&ctx.guest_now(vmid).await?)),
+            Some(vmid) => Ok(guest_place(&ctx.guest_now(vmid).await?)),
             None => Ok(Self::cluster()),
         }
-    }
-
-    /// Segments below this firewall.
-    pub fn below<'p>(&'p self, below: &[&'p str]) -> Vec<&'p str> {
-        self.base.iter().map(String::as_str).chain(below.iter().copied()).collect()
-    }
-
-    /// Segments of the rules, or of one of them.
-    pub fn rules<'p>(&'p self, pos: Option<&'p str>) -> Vec<&'p str> {
-        let mut segments = self.below(if self.group { &[] } else { &["rules"] });
-        segments.extend(pos);
-        segments
-    }
-
-    /// Whether it is a security group's.
-    pub const fn is_group(&self) -> bool {
-        self.group
     }
 
     /// A change below this firewall.
@@ -139,6 +76,11 @@ impl Place {
     pub fn operation(&self, method: Method, below: &[&str], params: Params) -> Result<Operation> {
         Ok(Operation { method, path: ApiPath::of(&self.below(below))?, params })
     }
+}
+
+/// The firewall of a guest that was looked up.
+pub fn guest_place(guest: &Guest) -> Place {
+    Place::of_guest(&guest.node, guest.kind, guest.vmid)
 }
 
 /// A name as the firewall takes it: `[A-Za-z][A-Za-z0-9\-_]+`.

@@ -1,0 +1,120 @@
+//! What hangs on a guest: HA, replication, backup jobs, its pool and rights, snapshots, linked clones.
+
+use super::{access, backup, clones, ha, list};
+use crate::{
+    pve::{GuestConfig, GuestKind, Vmid, loose},
+    safety::{
+        Method,
+        conditions::{Call, restore},
+        shown::quoted,
+    },
+};
+
+/// The guest that a call is about.
+pub(super) struct Guest<'a> {
+    pub(super) node: &'a str,
+    pub(super) kind: GuestKind,
+    pub(super) vmid: Vmid,
+    /// As it stands in paths.
+    pub(super) number: String,
+    /// Whether it is gone after the call, with its disks and snapshots.
+    pub(super) goes: bool,
+}
+
+impl<'a> Guest<'a> {
+    /// The guest of the path, or the one that a restore would replace.
+    pub(super) fn of(call: &'a Call<'_>) -> Option<Self> {
+        let (node, kind) = (call.variable("node")?, GuestKind::of(call.kind()?)?);
+        let vmid = call.vmid()?;
+        let replaced = call.variable("vmid").is_none();
+        if replaced && !(restore::is_restore(call) && call.facts.guest(vmid).is_some()) {
+            return None;
+        }
+        let goes = replaced
+            || call.method == Method::Delete && call.endpoint.template.ends_with("/{vmid}");
+        Some(Self { node, kind, vmid, number: vmid.to_string(), goes })
+    }
+
+    /// Its configuration, where it can be read.
+    pub(super) fn config<'c>(&self, call: &Call<'c>) -> Option<GuestConfig<'c>> {
+        let answer = call.facts.guest_config(self.node, self.kind.as_str(), &self.number).ok()?;
+        answer.is_object().then(|| GuestConfig::new(self.kind, answer))
+    }
+}
+
+pub(super) fn lines(call: &Call<'_>, out: &mut Vec<String>) {
+    if call.endpoint.template.contains("/firewall/") {
+        return;
+    }
+    let Some(guest) = Guest::of(call) else { return };
+    ha::of_guest(call, &guest, out);
+    match list(call, &["cluster", "replication"]) {
+        Some(rows) => {
+            let jobs: Vec<String> = rows
+                .iter()
+                .filter(|r| loose::text(r, "guest").as_deref() == Some(&guest.number))
+                .filter_map(|r| loose::text(r, "id"))
+                .collect();
+            if !jobs.is_empty() {
+                out.push(format!("replicated by {}", jobs.join(", ")));
+            }
+        }
+        None => out.push("replication: cannot be seen".to_owned()),
+    }
+    let row = call.facts.guest(guest.vmid);
+    let pool = row.and_then(|g| loose::text(g, "pool"));
+    backup::of_guest(call, &guest, pool.as_deref(), out);
+    snapshots(call, &guest, out);
+    clones::of_guest(call, &guest, out);
+    if guest.goes {
+        if let Some(pool) = pool {
+            out.push(format!("member of the pool {}", quoted(&pool)));
+        }
+        let place = format!("/vms/{}", guest.number);
+        access::acl(call, |row| loose::str(row, "path") == Some(&place), out);
+    }
+    if call.endpoint.template.ends_with("/migrate")
+        && let Some(others) = restore::companions(call).filter(|o| !o.is_empty())
+    {
+        out.push(format!("takes along {}", others.join(", ")));
+    }
+}
+
+fn snapshots(call: &Call<'_>, guest: &Guest<'_>, out: &mut Vec<String>) {
+    let path = ["nodes", guest.node, guest.kind.as_str(), &guest.number, "snapshot"];
+    let back = call.endpoint.template.ends_with("/rollback");
+    if !guest.goes && !back {
+        return;
+    }
+    let Some(rows) = list(call, &path) else {
+        out.push("snapshots: cannot be seen".to_owned());
+        return;
+    };
+    let names: Vec<(&str, Option<i64>)> = rows
+        .iter()
+        .filter_map(|r| Some((loose::str(r, "name")?, loose::int(r, "snaptime"))))
+        .filter(|(name, _)| *name != "current")
+        .collect();
+    if guest.goes && !names.is_empty() {
+        let all = names.iter().map(|(n, _)| quoted(n)).collect::<Vec<_>>().join(", ");
+        out.push(format!("{} snapshots go with it: {all}", names.len()));
+    }
+    if back {
+        let name = call.variable("snapname").unwrap_or_default();
+        let Some((_, time)) = names.iter().find(|(n, _)| *n == name) else { return };
+        let when = time.and_then(|t| jiff::Timestamp::from_second(t).ok()).map(|t| t.to_string());
+        out.push(format!(
+            "everything written since {} is lost",
+            when.unwrap_or_else(|| "the snapshot".to_owned())
+        ));
+        let later: Vec<String> =
+            names.iter().filter(|(_, t)| t > time).map(|(n, _)| quoted(n)).collect();
+        if !later.is_empty() {
+            out.push(format!("later snapshots: {}", later.join(", ")));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "guest_tests.rs"]
+mod tests;
