@@ -182,7 +182,9 @@ impl Facts {
                 .values()
                 .find_map(|answer| answer.as_ref().err().filter(|e| is_down(e)).cloned());
             self.answers.extend(deciding);
-            self.look_up(state, told, over.as_mut()).await;
+            if self.down.is_none() {
+                self.look_up(state, told, over.as_mut()).await;
+            }
             result = check(self);
         }
         self.open.take();

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Answers every question after having been polled twice; `slow` ones never.
+/// Answers every question after having been polled twice; `slow` ones never, `down` ones with a no.
 #[derive(Default)]
 struct Counting {
     asked: Mutex<Vec<String>>,
@@ -32,6 +32,9 @@ impl State for Counting {
         .await;
         if path.as_str().contains("slow") {
             future::pending::<()>().await;
+        }
+        if path.as_str().contains("down") {
+            return Err(Error::new(Code::Unauthorized, "no such token"));
         }
         self.under_way.fetch_sub(1, Ordering::SeqCst);
         Ok(Arc::new(json!(path.to_string())))
@@ -89,4 +92,15 @@ fn patience_ends_for_what_is_told_and_never_for_what_decides() {
     });
     assert!(decided);
     assert_eq!((told, later), (Some(Code::Timeout), Some(Code::Timeout)));
+}
+
+#[test]
+fn nothing_is_looked_up_where_nobody_lets_us_in() {
+    let state = Counting::default();
+    let told = settle(&state, |facts| {
+        let _ = facts.ask(&["down"], Params::new());
+        facts.look(&["a"], Params::new()).map_err(|e| e.code).err()
+    });
+    assert_eq!(told, Some(Code::Unauthorized));
+    assert_eq!(*state.asked.lock().unwrap(), ["/down"]);
 }

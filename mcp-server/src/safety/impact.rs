@@ -27,6 +27,7 @@ pub fn lines(call: &Call<'_>) -> Vec<String> {
     node::lines(call, &mut out);
     storage::lines(call, &mut out);
     backup::lines(call, &mut out);
+    ha::lines(call, &mut out);
     staged::lines(call, &mut out);
     network::lines(call, &mut out);
     firewall::lines(call, &mut out);

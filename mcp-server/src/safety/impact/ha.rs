@@ -12,6 +12,37 @@ use crate::{
     },
 };
 
+/// What hangs on an HA resource, rule or group itself.
+pub(super) fn lines(call: &Call<'_>, out: &mut Vec<String>) {
+    match call.endpoint.template {
+        "/cluster/ha/resources/{sid}" => {
+            of_rules(call, number(call.variable("sid").unwrap_or_default()), out);
+        }
+        "/cluster/ha/rules/{rule}" => match rules(call) {
+            Ok(rules) => {
+                let is_it = |rule: &&Value| loose::str(rule, "rule") == call.variable("rule");
+                out.extend(rules.iter().filter(is_it).map(in_words));
+            }
+            Err(_) => out.push("HA rules: cannot be seen".to_owned()),
+        },
+        "/cluster/ha/groups/{group}" => match list(call, &["cluster", "ha", "resources"]) {
+            Some(rows) => {
+                let sids: Vec<String> = rows
+                    .iter()
+                    .filter(|row| loose::str(row, "group") == call.variable("group"))
+                    .map(|row| quoted(loose::str(row, "sid").unwrap_or_default()))
+                    .collect();
+                out.push(match sids.as_slice() {
+                    [] => "no HA resource is in it".to_owned(),
+                    sids => format!("HA resources in it: {}", sids.join(", ")),
+                });
+            }
+            None => out.push("HA: cannot be seen".to_owned()),
+        },
+        _ => {}
+    }
+}
+
 /// Whether the row of an HA resource is about a guest.
 pub(super) fn is_of(row: &Value, vmid: &str) -> bool {
     loose::str(row, "sid").is_some_and(|sid| number(sid) == vmid)
@@ -33,13 +64,17 @@ pub(super) fn of_guest(call: &Call<'_>, guest: &Guest<'_>, out: &mut Vec<String>
             out.push(format!("in the HA group {}", quoted(group)));
         }
     }
+    of_rules(call, &guest.number, out);
+}
+
+/// The rules that name a guest.
+fn of_rules(call: &Call<'_>, vmid: &str, out: &mut Vec<String>) {
     match rules(call) {
-        Ok(rules) => out.extend(
-            rules
-                .iter()
-                .filter(|r| restore::members(r).iter().any(|sid| number(sid) == guest.number))
-                .map(in_words),
-        ),
+        Ok(rules) => {
+            let names =
+                |rule: &&Value| restore::members(rule).iter().any(|sid| number(sid) == vmid);
+            out.extend(rules.iter().filter(names).map(in_words));
+        }
         Err(Unseen::Groups) => {}
         Err(Unseen::Refused) => out.push("HA rules: cannot be seen".to_owned()),
     }

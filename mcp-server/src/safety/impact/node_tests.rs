@@ -209,3 +209,19 @@ fn release_8_has_groups_in_place_of_rules() {
     assert!(guest.contains("in the HA group \"g1\""), "{guest}");
     assert!(!guest.contains("HA rules"), "{guest}");
 }
+
+#[test]
+fn what_hangs_on_an_ha_object_itself_is_told() {
+    let told = impact(&named(), "DELETE /cluster/ha/resources/vm:100", json!({})).join("\n");
+    assert!(told.contains("\"r1\"") && told.contains("\"r3\"") && !told.contains("r2"), "{told}");
+    let told = impact(&named(), "DELETE /cluster/ha/rules/r2", json!({}));
+    assert_eq!(told, ["HA rule \"r2\", \"node-affinity\": \"ct:103\" on \"b,aa\""]);
+    let groups = Table::new().with(
+        "/cluster/ha/resources",
+        json!([{"sid": "vm:100", "group": "g1"}, {"sid": "vm:101"}]),
+    );
+    let told =
+        |group: &str| impact(&groups, &format!("DELETE /cluster/ha/groups/{group}"), json!({}));
+    assert_eq!(told("g1"), ["HA resources in it: \"vm:100\""]);
+    assert_eq!(told("g2"), ["no HA resource is in it"]);
+}
