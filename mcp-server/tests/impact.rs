@@ -229,6 +229,38 @@ async fn pve_impact_names_no_hidden_guest() {
             assert!(hidden == 100 || !shown, "{hidden} for {object}: {told}");
         }
     }
+    let guest = json!({"path": "/nodes/pve1/qemu/102"});
+    assert_eq!(world.call("pve_impact", guest).await.unwrap_err().code.as_str(), "vmid_denied");
     let alias = world.call("pve_firewall_aliases", json!({"name": "admin-netz"})).await.unwrap();
     assert!(alias["uses"]["missing"].to_string().contains("PROXMOX_READ_VMIDS hides"), "{alias}");
+}
+
+#[tokio::test]
+async fn pve_impact_takes_the_path_of_any_object() {
+    let world = open().await;
+    for (path, words) in [
+        ("/nodes/pve1/network/vmbr0", "have a NIC on it: "),
+        ("/api2/json/cluster/firewall/aliases/admin-netz", "of group \\\"verwaltung\\\""),
+        ("/pools/buero", "members: "),
+        ("/cluster/sdn/zones/lan", "vnets in it: \\\"gaeste\\\""),
+        ("/cluster/sdn", "staged: vnet \\\"labor\\\""),
+        ("/nodes/pve1/network", "no change of the network is staged"),
+        ("/cluster/ha/rules/db-auf-pve1", "vm:102"),
+        ("/cluster/options", "nothing is known to hang on it"),
+    ] {
+        let told = world.call("pve_impact", json!({"path": path})).await;
+        let told = told.unwrap_or_else(|e| panic!("{path}: {e}"))["depends_on_it"].to_string();
+        assert!(told.contains(words), "{path}: {words} is not in {told}");
+    }
+    assert_eq!(world.sent(), Vec::<String>::new(), "it only reads");
+    for (arguments, code) in [
+        (json!({}), "invalid_argument"),
+        (json!({"path": "/cluster/options", "vmid": 100}), "invalid_argument"),
+        (json!({"path": "/cluster/../access"}), "path_refused"),
+        (json!({"path": "/cluster/nothing"}), "not_found"),
+        (json!({"path": "/version"}), "not_found"),
+    ] {
+        let error = world.call("pve_impact", arguments.clone()).await.unwrap_err();
+        assert_eq!(error.code.as_str(), code, "{arguments}: {error}");
+    }
 }

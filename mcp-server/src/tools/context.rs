@@ -294,6 +294,10 @@ impl State for Ctx<'_> {
         Ok(Arc::new(answer))
     }
 
+    async fn changes(&self, path: &ApiPath) -> Result<Arc<Value>> {
+        State::changes(&self.app.pve, path).await
+    }
+
     async fn patience(&self) {
         tokio::time::sleep(PATIENCE).await;
     }

@@ -11,6 +11,7 @@ use crate::{
     render::{Answer, Page, Table},
     safety::{
         Class, Method, Operation,
+        api::API,
         audit::{self, Query, Record},
         impact,
         undo::Kept,
@@ -100,39 +101,64 @@ pub struct Impact {
     vmid: Option<Vmid>,
     node: Option<NodeName>,
     storage: Option<String>,
+    /// API path of any other object, as /nodes/N/network/vmbr0 or /pools/P.
+    path: Option<String>,
 }
 
 /// `pve_impact`
 pub async fn impact(ctx: Ctx<'_>, args: Impact) -> Result<Answer> {
-    let (what, method, path, params) = match (args.vmid, &args.node, &args.storage) {
-        (Some(vmid), None, None) => {
+    let (what, method, path, params) = match (args.vmid, &args.node, &args.storage, &args.path) {
+        (Some(vmid), None, None, None) => {
             let guest = ctx.guest(vmid).await?;
             let id = vmid.to_string();
             let path = ApiPath::of(&["nodes", &guest.node, guest.kind.as_str(), &id])?;
             (super::title(&guest), Method::Delete, path, Params::new())
         }
-        (None, Some(node), None) => {
+        (None, Some(node), None, None) => {
             let node = ctx.node(node.as_str()).await?;
             let path = ApiPath::of(&["nodes", &node, "status"])?;
             let params = Params::new().with("command", "shutdown");
             (format!("node {node}"), Method::Post, path, params)
         }
-        (None, None, Some(storage)) => {
+        (None, None, Some(storage), None) => {
             let path = ApiPath::of(&["storage", storage])?;
             (format!("storage {storage}"), Method::Delete, path, Params::new())
         }
+        (None, None, None, Some(path)) => {
+            let path = ApiPath::parse(path)?;
+            let vmid = API.find(&path).and_then(|e| e.variable("vmid", &path));
+            if let Some(vmid) = vmid.and_then(|v| Vmid::parse(v).ok()) {
+                ctx.may_see(vmid)?;
+            }
+            (path.to_string(), strongest(&path)?, path, Params::new())
+        }
         _ => {
-            let which = "name one object: vmid, node or storage";
+            let which = "name one object: vmid, node, storage or path";
             return Err(Error::argument(which).with("argument", "vmid"));
         }
     };
     let operation = Operation { method, path, params };
     let mut lines = impact::of(&operation, &ctx).await;
+    if lines.is_empty() {
+        lines.push("nothing is known to hang on it".to_owned());
+    }
     if ctx.app.config.read_allowed_only {
         lines.push("guests that PROXMOX_READ_VMIDS hides are not counted".to_owned());
     }
     Ok(Answer::new(json!({"object": what, "depends_on_it": lines}))
         .heading(format!("what hangs on {what}")))
+}
+
+/// The change of an object that most hangs on: its removal, where there is one.
+fn strongest(path: &ApiPath) -> Result<Method> {
+    let endpoint = API.find(path);
+    [Method::Delete, Method::Put, Method::Post]
+        .into_iter()
+        .find(|method| endpoint.is_some_and(|e| e.action(*method).is_some()))
+        .ok_or_else(|| {
+            Error::new(Code::NotFound, format!("no object that can be changed is at {path}"))
+                .hint("pve_api_explore lists the paths")
+        })
 }
 
 /// Arguments of `pve_undo`.

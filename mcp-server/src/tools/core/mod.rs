@@ -89,7 +89,7 @@ pub(super) fn tools() -> Vec<Tool> {
         tool!(Core Read audit::log, audit::Log, "pve_audit_log", "Audit log",
             "What this server was asked to change: sent, refused, dry runs; newest first."),
         tool!(Core Read audit::impact, audit::Impact, "pve_impact", "Impact",
-            "What hangs on a guest, node or storage: HA, replication, backup jobs, clones, rights, snapshots."),
+            "What hangs on a guest, node, storage or other object: HA, replication, backup jobs, clones, rights, rules, NICs."),
         tool!(Core ByMode api::call, api::Call, "pve_api_call", "API call",
             "Any API endpoint, where no other tool fits; changes only in write mode, through every check.", destructive),
     ]
