@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{guest::Guest, ids, list};
 use crate::{
-    pve::{Vmid, loose, params::split_list},
+    pve::{Vmid, loose},
     safety::{Method, conditions::Call, shown::quoted, volume},
 };
 
@@ -76,8 +76,7 @@ fn takes_disks(call: &Call<'_>) -> bool {
 fn named(call: &Call<'_>, slot: &str) -> bool {
     ["delete", "idlist", "disk", "volume"]
         .iter()
-        .filter_map(|name| call.params.text(name))
-        .any(|text| split_list(text).any(|item| item == slot))
+        .any(|name| call.params.members(name).any(|item| item == slot))
 }
 
 /// The last part of a volume's name: `base-100-disk-0.qcow2` of `local:100/base-100-disk-0.qcow2`.

@@ -98,6 +98,7 @@ fn who_is_linked_to_one_volume_or_disk_is_told() {
         ),
         ("DELETE /nodes/pve1/storage/zfs/content/zfs:base-7-disk-0", json!({}), "no linked clone"),
         ("PUT /nodes/pve1/qemu/100/config", json!({"delete": "scsi1"}), "guests 102"),
+        ("PUT /nodes/pve1/qemu/100/config", json!({"delete": ["cores", "scsi1"]}), "guests 102"),
         ("PUT /nodes/pve1/qemu/100/unlink", json!({"idlist": "virtio0", "force": 1}), "guests 103"),
         (
             "POST /nodes/pve1/qemu/100/move_disk",
