@@ -1,5 +1,6 @@
 //! What hangs on the object of a change, and how to undo it, in plain words.
 
+mod prune;
 mod staged;
 mod uses;
 
@@ -29,6 +30,7 @@ pub fn lines(call: &Call<'_>) -> Vec<String> {
     } else if template == "/storage/{storage}" {
         of_storage(call, &mut out);
     }
+    prune::lines(call, &mut out);
     staged::lines(call, &mut out);
     uses::lines(call, &mut out);
     out
@@ -149,7 +151,11 @@ fn of_node(call: &Call<'_>, out: &mut Vec<String>) {
 }
 
 fn list<'a>(call: &Call<'a>, path: &[&str]) -> Option<&'a [Value]> {
-    call.facts.ask(path, Params::new()).ok().and_then(Value::as_array).map(Vec::as_slice)
+    list_with(call, path, Params::new())
+}
+
+fn list_with<'a>(call: &Call<'a>, path: &[&str], params: Params) -> Option<&'a [Value]> {
+    call.facts.ask(path, params).ok().and_then(Value::as_array).map(Vec::as_slice)
 }
 
 fn sid_is(row: &Value, vmid: &str) -> bool {
@@ -252,6 +258,9 @@ pub fn undo_hint(method: Method, template: &str) -> &'static str {
         (Method::Put | Method::Post, "config") => {
             "pve_undo with the audit id puts the former options back"
         }
+        (_, "stopall" | "suspendall") => "start the guests again; unsaved data is lost",
+        (_, "startall") => "shut the guests down again",
+        (_, "migrateall") => "migrate the guests back",
         (_, "template") => "no undo: clone the template back into a guest",
         (_, "migrate" | "relocate") => "migrate it back",
         (_, "vzdump") => "delete the new backup",
