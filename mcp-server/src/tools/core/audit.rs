@@ -10,7 +10,7 @@ use crate::{
     pve::{ApiPath, NodeName, Params, Vmid},
     render::{Answer, Page, Table},
     safety::{
-        Class, Fresh, Method, Operation,
+        Class, Method, Operation,
         audit::{self, Query, Record},
         impact,
         undo::Kept,
@@ -18,6 +18,7 @@ use crate::{
     tools::{
         Ctx,
         change::{AskedTask, Submitted},
+        hidden::Shown,
     },
 };
 
@@ -127,7 +128,7 @@ pub async fn impact(ctx: Ctx<'_>, args: Impact) -> Result<Answer> {
         }
     };
     let operation = Operation { method, path, params };
-    let lines = impact::of(&operation, &Fresh(&ctx.app.pve)).await;
+    let lines = impact::of(&operation, &Shown(ctx)).await;
     Ok(Answer::new(json!({"object": what, "depends_on_it": lines}))
         .heading(format!("what hangs on {what}")))
 }
