@@ -2,7 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::{
+    filter::Targets, fmt::MakeWriter, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
 
 use super::out::colours_wanted;
 use crate::{config::Config, safety::redact::Redactor};
@@ -15,11 +17,13 @@ pub fn start(config: &Config, level_was_set: bool, quiet: bool) {
         config.log_level
     };
     let ansi = io::stderr().is_terminal() && colours_wanted();
-    let started = tracing_subscriber::fmt()
-        .with_max_level(level)
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(ansi)
-        .with_writer(Masked { redactor: Redactor::new(config) })
-        .try_init();
+        .with_writer(Masked { redactor: Redactor::new(config) });
+    // Below a warning libraries tell whole messages, with every password that is in one.
+    let others = level.min(tracing::Level::WARN);
+    let wanted = Targets::new().with_default(others).with_target("proxmox_mcp", level);
+    let started = tracing_subscriber::registry().with(wanted).with(lines).try_init();
     // Only where a test has started logging already.
     drop(started);
 }

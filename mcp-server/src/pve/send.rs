@@ -21,7 +21,7 @@ use super::{
 use crate::{
     Code, Error, Result,
     config::HostPort,
-    safety::{Method, Operation},
+    safety::{Method, Operation, redact},
 };
 
 /// The largest body that pveproxy takes in an ordinary call, in bytes.
@@ -140,7 +140,9 @@ impl Inner {
             };
         }
         let call = self.call(operation.method, operation.path.as_str(), host);
-        let error = error::of_reply(call, reply);
+        let mut error = error::of_reply(call, reply);
+        // Proxmox repeats what it does not like.
+        mask_given(&mut error, operation);
         let on_the_way = matches!(reply.status, 502..=504 | 595..=599);
         if on_the_way && !reads && !error::never_arrived(reply.status, &reply.reason) {
             return Err(self.unknown(operation, error).await);
@@ -162,12 +164,14 @@ impl Inner {
                 cause.message
             ),
         )
-        .hint(if seen.is_empty() {
-            "it was sent once and is not sent again; before repeating it, look at the object and at \
-             pve_list_tasks"
-        } else {
-            "it was sent once and is not sent again; before repeating it, see below what the node \
-             shows now"
+        .hint(match in_words(&seen) {
+            None => "it was sent once and is not sent again; before repeating it, look at the \
+                     object and at pve_list_tasks"
+                .to_owned(),
+            Some(shown) => format!(
+                "it was sent once and is not sent again; before repeating it, look at what the \
+                 node shows now: {shown}"
+            ),
         })
         .with("path", operation.path.as_str())
         .with("method", operation.method.as_str())
@@ -253,4 +257,34 @@ fn compare(sent: &Params, now: &Value) -> Value {
             }
         });
     json!({"as_sent": shown, "otherwise": differ})
+}
+/// What was seen after an unknown outcome, for who reads the text alone.
+fn in_words(seen: &Map<String, Value>) -> Option<String> {
+    let tasks = seen.get("newest_tasks").map(loose::rows).unwrap_or_default();
+    let tasks: Vec<String> = tasks
+        .iter()
+        .map(|task| {
+            let text = |key: &str| loose::text(task, key).unwrap_or_default();
+            format!(
+                "{} ({})",
+                text("upid"),
+                loose::text(task, "status").unwrap_or("running".into())
+            )
+        })
+        .collect();
+    match (tasks.is_empty(), seen.get("config"), seen.contains_key("newest_tasks")) {
+        (false, ..) => Some(format!("its newest tasks are {}", tasks.join(", "))),
+        (true, Some(config), _) => Some(format!("the configuration is {config}")),
+        (true, None, true) => Some("it has no task by this token".to_owned()),
+        (true, None, false) => None,
+    }
+}
+
+/// Takes the secrets that were sent out of what was answered to them.
+fn mask_given(error: &mut Error, operation: &Operation) {
+    let secret = |name: &str| redact::is_secret(operation.path.as_str(), name);
+    let given = operation.params.iter().filter(|(name, _)| secret(name));
+    for value in given.flat_map(|(_, value)| value.values()).filter(|v| v.len() > 2) {
+        redact::mask_in_error(error, value);
+    }
 }

@@ -51,6 +51,7 @@ pub fn bound(
     op: &Operation,
     judgement: &Judgement,
     call: Option<&Call<'_>>,
+    impact: &[String],
     config: &Config,
 ) -> String {
     let vmids: Vec<u32> = judgement.touched.vmids.iter().map(|v| v.get()).collect();
@@ -62,6 +63,8 @@ pub fn bound(
         "class": judgement.class.class_text(),
         "vmids": vmids,
         "object": call.map(object),
+        // What was shown to hang on it: staged changes, guests that run, backups that go.
+        "impact": impact,
         "host": config.hosts.iter().map(|h| h.host.as_str()).collect::<Vec<_>>(),
     })
     .to_string()

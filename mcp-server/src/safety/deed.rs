@@ -256,7 +256,8 @@ impl Deed {
                 if let Some(stdin) = &run.stdin {
                     let text = String::from_utf8_lossy(stdin);
                     let masked = redactor.text(&text).unwrap_or_else(|| text.into_owned());
-                    lines.push(format!("Input ({} bytes): {}", stdin.len(), quoted(&masked)));
+                    // To a shell it is the command.
+                    lines.push(format!("Input ({} bytes): {}", stdin.len(), whole(&masked)));
                 }
                 lines.push(format!("Ends after: {} s", run.timeout_s));
                 lines
@@ -336,6 +337,15 @@ impl Deed {
                 let argv = ["tee".to_owned(), "--".to_owned(), file.path.clone()];
                 let found = command::classify(&Command::Argv(&argv), None, None);
                 apply(&mut class, command::Finding { secret: None, ..found });
+                // Set-uid, set-gid, sticky: the first of four digits.
+                if file
+                    .mode
+                    .as_deref()
+                    .is_some_and(|m| m.len() > 3 && m.starts_with(['2', '4', '6', '7', '3', '5']))
+                {
+                    let why = "a file that runs with its owner's rights".to_owned();
+                    class.critical(Flag::ExecSystemFiles, why);
+                }
                 if command::is_windows_system(&file.path) {
                     class.critical(Flag::ExecSystemFiles, "a system file of Windows".to_owned());
                 }
@@ -343,6 +353,10 @@ impl Deed {
             Deed::Service { action: "status", .. } => {}
             Deed::Service { service, action, .. } => {
                 class.critical(Flag::ExecServices, format!("{action} of {}", quoted(service)));
+                // A target can be the end of the system.
+                let argv = ["systemctl".to_owned(), (*action).to_owned(), service.clone()];
+                let found = command::classify(&Command::Argv(&argv), None, None);
+                apply(&mut class, command::Finding { secret: None, ..found });
             }
             Deed::UpgradeRefresh { .. } => class.class = Class::Write,
             Deed::UpgradeStart { node, .. } => {

@@ -122,6 +122,8 @@ type Answers = BTreeMap<Question, Result<Arc<Value>, Error>>;
 pub struct Facts {
     answers: Answers,
     open: RefCell<BTreeMap<Question, Open>>,
+    /// Whether something that is only told was not read in time.
+    late: bool,
     /// Why nobody answers, once that is known: further questions are not waited for.
     down: Option<Error>,
 }
@@ -210,6 +212,7 @@ impl Facts {
                 Either::Left((None, _)) | Either::Right(_) => break,
             }
         }
+        self.late |= !left.is_empty();
         self.answers.extend(left.into_iter().map(|question| {
             let late = Error::new(Code::Timeout, format!("{} was not read in time", question.0));
             (question, Err(late))
@@ -223,6 +226,12 @@ impl Facts {
     pub fn ask(&self, segments: &[&str], params: Params) -> Result<&Value> {
         let question = (ApiPath::of(segments)?, params.encoded());
         self.answered(question, params, true)
+    }
+
+    /// Whether something was not read in time.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        self.late
     }
 
     /// As [`Facts::ask`], for what is told and not decided on.
@@ -262,6 +271,7 @@ impl Facts {
     /// Forgets every answer, so that the state is asked anew.
     pub fn clear(&mut self) {
         self.answers.clear();
+        self.late = false;
         self.down = None;
         self.open.take();
     }

@@ -280,6 +280,57 @@ fn a_form_stands_between_confirm_and_the_permit() {
 }
 
 #[test]
+fn a_yes_is_for_what_was_shown_to_hang_on_it() {
+    let running = |ids: &[u32]| -> Value {
+        ids.iter()
+            .map(|id| json!({"vmid": id, "node": "pve1", "type": "qemu", "status": "running"}))
+            .collect()
+    };
+    let zones = "/cluster/sdn/zones?pending=1";
+    let prune = "/nodes/pve1/storage/s/prunebackups?prune-backups=keep-last%3D1&vmid=100";
+    let backup = |id: u32, mark: &str| json!({"volid": format!("s:backup/{id}"), "mark": mark});
+    for (call, params, path, then, now, shown) in [
+        (
+            "PUT /cluster/sdn",
+            json!({}),
+            zones,
+            json!([{"zone": "first", "state": "new"}]),
+            json!([{"zone": "first", "state": "new"}, {"zone": "evil", "state": "new"}]),
+            "\"first\" \"new\"",
+        ),
+        (
+            "DELETE /nodes/pve1/storage/s/prunebackups",
+            json!({"prune-backups": "keep-last=1", "vmid": 100}),
+            prune,
+            json!([backup(1, "remove"), backup(2, "keep")]),
+            json!([backup(1, "remove"), backup(2, "remove"), backup(3, "keep")]),
+            "backup \"s:backup/1\" goes",
+        ),
+        (
+            "POST /nodes/pve1/stopall",
+            json!({}),
+            "/cluster/resources",
+            running(&[100]),
+            running(&[100, 112]),
+            "1 running guests: 100",
+        ),
+    ] {
+        let place = Place::new(Approval::Human);
+        let gate = place.gate();
+        place.change(path, then);
+        let path_of = call.split_once(' ').unwrap().1;
+        let caller = Caller { confirm: Some(path_of), ..asking() };
+        let form = pending(place.try_with(&gate, call, params.clone(), &caller));
+        assert!(form.text.contains(shown), "{}", form.text);
+        place.change(path, now);
+        let refused = place.answer(&gate, form, Said::Yes);
+        assert_eq!(refused.unwrap_err().code, Code::ApprovalExpired, "{call}");
+        let form = pending(place.try_with(&gate, call, params.clone(), &caller));
+        assert!(place.answer(&gate, form, Said::Yes).is_ok(), "{call}");
+    }
+}
+
+#[test]
 fn whatever_is_no_yes_sends_nothing() {
     let place = Place::new(Approval::Human);
     let gate = place.gate();

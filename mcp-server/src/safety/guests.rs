@@ -27,6 +27,8 @@ pub struct Touched {
     /// Whether those are acted on themselves (every guest of a node), and not
     /// only affected.
     pub acts_on_all: bool,
+    /// Those that are named so that nothing is done to them.
+    pub spared: BTreeSet<Vmid>,
 }
 
 impl Touched {
@@ -68,9 +70,20 @@ impl Touched {
 const VOLUME_TEXTS: [&str; 7] =
     ["archive", "ostemplate", "volume", "filename", "base", "hookscript", "vmstate"];
 
-/// The guests that a change touches. A read touches none.
+/// The guests that a change touches. A read touches none. With `limited` the volumes of other
+/// guests count that the named ones hold.
 #[must_use]
-pub fn touched(call: &Call<'_>) -> Touched {
+pub fn touched(call: &Call<'_>, limited: bool) -> Touched {
+    let mut t = named(call);
+    // Whose volumes a guest holds is asked where lists have to know it.
+    if limited && t.open.is_none() {
+        of_named_guests(call, &mut t);
+    }
+    t
+}
+
+/// The guests that a call names, and what the object in its path holds.
+fn named(call: &Call<'_>) -> Touched {
     let mut t = Touched::default();
     if call.action.rule.is_none() {
         return t;
@@ -151,7 +164,7 @@ fn of_cluster(call: &Call<'_>, rest: &str, t: &mut Touched) {
         ("backup", _) => {
             of_backup(call, t);
             if let Some(id) = call.variable("id") {
-                stored(call, &["cluster", "backup", id], t, selection);
+                stored(call, &["cluster", "backup", id], t, |job, t| selection(call, job, t));
             }
         }
         ("bulk-action", _) => of_vms(call, t),
@@ -199,13 +212,39 @@ fn volumes_in_params(call: &Call<'_>, t: &mut Touched) {
     }
 }
 
-/// Calls on a guest that act on the disks that it has now.
-fn acts_on_disks(template: &str) -> bool {
-    let below = template.splitn(6, '/').nth(5);
-    !below.is_some_and(|b| {
-        let first = b.split('/').next().unwrap_or_default();
-        matches!(first, "status" | "firewall" | "agent" | "config" | "cloudinit" | "feature")
-    })
+/// Calls on a guest that act on the disks that it has now: all but those on its firewall, its
+/// agent, and options that are none of its disks.
+fn acts_on_disks(call: &Call<'_>) -> bool {
+    let below = call.endpoint.template.splitn(6, '/').nth(5).unwrap_or_default();
+    match below.split('/').next().unwrap_or_default() {
+        "firewall" | "agent" | "cloudinit" | "feature" => false,
+        "config" => {
+            let names = call.params.iter().map(|(name, _)| name);
+            let taken = ["delete", "revert"].iter().flat_map(|list| call.params.members(list));
+            names.chain(taken).any(|name| is_disk(name) || name == "template")
+        }
+        _ => true,
+    }
+}
+
+/// The volumes of others that guests hold which are named elsewhere than in the path: in a list,
+/// by an HA id, by a replication job.
+fn of_named_guests(call: &Call<'_>, t: &mut Touched) {
+    let in_path = call.variable("vmid").and_then(|v| Vmid::parse(v).ok());
+    for vmid in t.vmids.clone().into_iter().filter(|vmid| Some(*vmid) != in_path) {
+        if call.facts.guests().is_err() {
+            return t.open("the guests cannot be listed");
+        }
+        // What does not exist yet holds nothing.
+        let Some(row) = call.facts.guest(vmid) else { continue };
+        let (Some(node), Some(kind)) = (loose::str(row, "node"), loose::str(row, "type")) else {
+            continue;
+        };
+        match call.facts.guest_config(node, kind, &vmid.to_string()) {
+            Ok(config) => foreign_volumes(config, Some(vmid), t),
+            Err(_) => t.open(format!("the disks of guest {vmid} cannot be read")),
+        }
+    }
 }
 
 /// Whose volumes the guest's present configuration holds: a snapshot, rollback
@@ -214,7 +253,7 @@ fn of_present_disks(call: &Call<'_>, t: &mut Touched) {
     let own = call.vmid();
     match call.config() {
         Some(config) => foreign_volumes(config, own, t),
-        None if acts_on_disks(call.endpoint.template) && !is_gone(call) => {
+        None if acts_on_disks(call) && !is_gone(call) => {
             t.open("the guest's present disks cannot be read");
         }
         None => {}
@@ -241,21 +280,7 @@ fn is_gone(call: &Call<'_>) -> bool {
 
 fn foreign_volumes(config: &Value, own: Option<Vmid>, t: &mut Touched) {
     for (key, value) in config.as_object().into_iter().flatten() {
-        let base = super::api::indexed(key).unwrap_or(key);
-        let disk = matches!(
-            base,
-            "ide"
-                | "sata"
-                | "scsi"
-                | "virtio"
-                | "efidisk"
-                | "tpmstate"
-                | "mp"
-                | "rootfs"
-                | "unused"
-                | "vmstate"
-        );
-        let Some(text) = value.as_str().filter(|_| disk) else { continue };
+        let Some(text) = value.as_str().filter(|_| is_disk(key)) else { continue };
         for part in text.split(',') {
             let volume =
                 part.strip_prefix("file=").or(part.strip_prefix("volume=")).unwrap_or(part);
@@ -272,6 +297,23 @@ fn foreign_volumes(config: &Value, own: Option<Vmid>, t: &mut Touched) {
     }
 }
 
+/// Whether an option of a guest holds a volume.
+fn is_disk(option: &str) -> bool {
+    matches!(
+        super::api::indexed(option).unwrap_or(option),
+        "ide"
+            | "sata"
+            | "scsi"
+            | "virtio"
+            | "efidisk"
+            | "tpmstate"
+            | "mp"
+            | "rootfs"
+            | "unused"
+            | "vmstate"
+    )
+}
+
 fn companions(call: &Call<'_>, t: &mut Touched) {
     match restore::companions(call) {
         Some(sids) => sids.iter().for_each(|sid| t.sid(sid)),
@@ -283,6 +325,15 @@ fn companions(call: &Call<'_>, t: &mut Touched) {
 fn of_vms(call: &Call<'_>, t: &mut Touched) {
     if call.params.has("vms") {
         t.add_all(call.params.members("vms"));
+        let template = call.endpoint.template;
+        if template.ends_with("/migrateall") || template.ends_with("/migrate") {
+            for guest in call.params.members("vms") {
+                match restore::companions_of(call, guest) {
+                    Some(sids) => sids.iter().for_each(|sid| t.sid(sid)),
+                    None => t.open("the rules that move other guests along cannot be read"),
+                }
+            }
+        }
     } else {
         t.every("without vms it means every guest");
     }
@@ -296,6 +347,12 @@ fn of_backup(call: &Call<'_>, t: &mut Touched) {
     }
     if call.params.flag("all") == Some(true) {
         t.open("all means every guest");
+        if halts(call.params.text("mode")) {
+            t.acts_on_all = true;
+        }
+        if !names_guests(call) {
+            t.spared.extend(call.params.members("exclude").filter_map(|id| Vmid::parse(id).ok()));
+        }
     }
     if let Some(pool) = call.params.text("pool") {
         pool_members(call, pool, t);
@@ -308,12 +365,36 @@ fn of_backup(call: &Call<'_>, t: &mut Touched) {
     }
 }
 
+/// Whether a backup call or job names guests beside all or a stored selection.
+fn names_guests(call: &Call<'_>) -> bool {
+    call.params.has("vmid") || call.params.has("pool")
+}
+
+/// Whether a backup in this mode stops or suspends the guest.
+fn halts(mode: Option<&str>) -> bool {
+    mode.is_some_and(|mode| matches!(mode, "stop" | "suspend"))
+}
+
 /// The guests of a stored backup job.
-fn selection(job: &Value, t: &mut Touched) {
+fn selection(call: &Call<'_>, job: &Value, t: &mut Touched) {
     for key in ["vmid", "exclude"] {
         if let Some(list) = loose::text(job, key) {
             t.add_all(split_list(&list));
         }
+    }
+    let params = call.params;
+    let stays = |name: &str| !params.has(name) && !params.members("delete").any(|d| d == name);
+    if let Some(pool) = loose::str(job, "pool").filter(|_| stays("pool")) {
+        pool_members(call, pool, t);
+    }
+    let all = loose::flag(job, "all") && stays("all");
+    let mode = params.text("mode").or_else(|| loose::str(job, "mode").filter(|_| stays("mode")));
+    if all && call.method != Method::Delete && halts(mode) {
+        t.acts_on_all = true;
+    }
+    if all && stays("exclude") && !names_guests(call) {
+        let spared = loose::text(job, "exclude").unwrap_or_default();
+        t.spared.extend(split_list(&spared).filter_map(|id| Vmid::parse(id).ok()));
     }
     if loose::flag(job, "all") || loose::str(job, "pool").is_some() {
         t.open("the stored job names no single guests");
@@ -343,8 +424,8 @@ fn of_task(call: &Call<'_>, t: &mut Touched) {
     let id = id.split('@').next().unwrap_or_default();
     if id.is_empty() {
         t.open("the task is about several guests, or none that it names");
-    } else if id.bytes().all(|b| b.is_ascii_digit()) {
-        t.add(id);
+    } else if id.starts_with(|c: char| c.is_ascii_digit()) {
+        t.add_all(split_list(id));
     }
 }
 

@@ -9,6 +9,7 @@ mod ha;
 mod network;
 mod node;
 mod place;
+mod prune;
 mod staged;
 mod storage;
 
@@ -28,10 +29,24 @@ pub fn lines(call: &Call<'_>) -> Vec<String> {
     storage::lines(call, &mut out);
     backup::lines(call, &mut out);
     ha::lines(call, &mut out);
+    prune::lines(call, &mut out);
     staged::lines(call, &mut out);
     network::lines(call, &mut out);
     firewall::lines(call, &mut out);
     access::lines(call, &mut out);
+    out
+}
+
+/// Of the lines, those that a yes holds for: all, but where something was not read in time, which
+/// may be another thing the next time, those that were waited for.
+#[must_use]
+pub fn agreed(call: &Call<'_>, lines: &[String]) -> Vec<String> {
+    if !call.facts.is_late() {
+        return lines.to_vec();
+    }
+    let mut out = Vec::new();
+    prune::lines(call, &mut out);
+    staged::lines(call, &mut out);
     out
 }
 
@@ -97,6 +112,9 @@ pub fn undo_hint(method: Method, template: &str) -> &'static str {
         (Method::Put | Method::Post, "config") => {
             "pve_undo with the audit id puts the former options back"
         }
+        (_, "stopall" | "suspendall") => "start the guests again; unsaved data is lost",
+        (_, "startall") => "shut the guests down again",
+        (_, "migrateall") => "migrate the guests back",
         (_, "template") => "no undo: clone the template back into a guest",
         (_, "migrate" | "relocate") => "migrate it back",
         (_, "vzdump") => "delete the new backup",

@@ -40,6 +40,9 @@ impl Judgement {
 pub fn judge(op: &Operation, config: &Config, facts: &Facts) -> Judgement {
     let mut class = classify(op, facts);
     protect(&op.path, config, &mut class);
+    for path in other_names(op) {
+        protect(&path, config, &mut class);
+    }
     let endpoint = API.find(&op.path);
     let known = endpoint.and_then(|e| e.action(op.method).map(|a| (e, a)));
     let params = class.params.clone().unwrap_or_else(|_| op.params.clone());
@@ -52,7 +55,10 @@ pub fn judge(op: &Operation, config: &Config, facts: &Facts) -> Judgement {
         facts,
     });
     let touched = match &call {
-        Some(call) => guests::touched(call),
+        Some(call) => {
+            let limited = config.allowed_vmids.is_some() || !config.denied_vmids.is_empty();
+            guests::touched(call, limited)
+        }
         None => guests_of_unknown(op),
     };
     let refusal = check(op, config, &class, call.as_ref(), &touched).err();
@@ -131,6 +137,42 @@ pub(super) fn protect(path: &ApiPath, config: &Config, class: &mut Classificatio
     }
 }
 
+/// Other paths to the object of a call: pools that a parameter names, and HA ids in both forms.
+fn other_names(op: &Operation) -> Vec<ApiPath> {
+    let segments: Vec<&str> = op.path.segments().collect();
+    let path = |segments: &[&str]| ApiPath::of(segments).ok();
+    match segments.as_slice() {
+        ["pools"] => {
+            let named = ["poolid", "pools"].iter().flat_map(|name| op.params.members(name));
+            // A nested pool is below the one that it is in.
+            named
+                .filter_map(|pool| {
+                    let parts: Vec<&str> =
+                        std::iter::once("pools").chain(pool.split('/')).collect();
+                    path(&parts)
+                })
+                .collect()
+        }
+        ["cluster", "ha", "resources", rest @ ..] => {
+            let given = op.params.text("sid");
+            let sid = rest.first().copied().or(given).unwrap_or_default();
+            let number = sid.rsplit(':').next().unwrap_or_default();
+            let below = rest.get(1..).unwrap_or_default();
+            ["vm:", "ct:", ""]
+                .iter()
+                .filter_map(|kind| {
+                    let sid = format!("{kind}{number}");
+                    let mut all = vec!["cluster", "ha", "resources", sid.as_str()];
+                    all.extend(below);
+                    path(&all)
+                })
+                .filter(|_| !number.is_empty())
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Whether a pattern, `*` for one segment and `**` for the rest, fits a path.
 fn matches(pattern: &str, path: &ApiPath) -> bool {
     let pattern = pattern.trim().trim_matches('/');
@@ -189,7 +231,7 @@ fn guests_of_unknown(op: &Operation) -> Touched {
     Touched {
         vmids,
         open: Some("this version does not know the endpoint".to_owned()),
-        acts_on_all: false,
+        ..Touched::default()
     }
 }
 

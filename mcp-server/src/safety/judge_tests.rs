@@ -12,6 +12,7 @@ use crate::{
 
 fn estate() -> Table {
     Table::new()
+        .with("/cluster/resources", json!([]))
         .with("/nodes/pve1/qemu/100/config", json!({"scsi0": "local-lvm:vm-100-disk-0,size=32G"}))
         .with("/nodes/pve1/qemu/102/config", json!({"scsi0": "local-lvm:vm-102-disk-0", "scsi1": "local-lvm:vm-999-disk-3,size=1G"}))
         .with("/nodes/pve1/qemu/103/config", json!({"scsi0": "local-zfs:base-9000-disk-0/vm-103-disk-0"}))
@@ -208,7 +209,25 @@ fn disks_that_cannot_be_read_count_where_the_call_acts_on_them() {
     ] {
         assert_eq!(ask(call, json!({})), Some(Code::VmidDenied), "{call}");
     }
-    assert_eq!(ask("POST /nodes/pve1/qemu/100/status/start", json!({})), None);
+    for (call, params) in [
+        ("POST /nodes/pve1/qemu/100/status/start", json!({})),
+        ("POST /nodes/pve1/lxc/100/status/stop", json!({})),
+        ("PUT /nodes/pve1/qemu/100/config", json!({"delete": "scsi0"})),
+        ("PUT /nodes/pve1/qemu/100/config", json!({"delete": "tags, unused1"})),
+        ("PUT /nodes/pve1/qemu/100/config", json!({"revert": "virtio3"})),
+        ("PUT /nodes/pve1/qemu/100/config", json!({"scsi1": "a:8"})),
+        ("PUT /nodes/pve1/qemu/100/config", json!({"template": 1})),
+        ("PUT /nodes/pve1/lxc/100/config", json!({"mp0": "a:8,mp=/x"})),
+    ] {
+        assert_eq!(ask(call, params.clone()), Some(Code::VmidDenied), "{call} {params}");
+    }
+    for (call, params) in [
+        ("PUT /nodes/pve1/qemu/100/config", json!({"description": "x", "tags": "a"})),
+        ("PUT /nodes/pve1/qemu/100/firewall/options", json!({"dhcp": 1})),
+        ("POST /nodes/pve1/qemu/100/agent/ping", json!({})),
+    ] {
+        assert_eq!(ask(call, params.clone()), None, "{call} {params}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{
     Method,
     conditions::{Call, Now, guest},
+    volume,
 };
 use crate::{
     Code, Error, Result,
@@ -25,6 +26,10 @@ pub fn check(call: &Call<'_>) -> Result<()> {
     {
         return volume_state(call);
     }
+    if call.method == Method::Post && matches!(template, "/nodes/{node}/qemu" | "/nodes/{node}/lxc")
+    {
+        return replaced_guest(call);
+    }
     Ok(())
 }
 
@@ -44,7 +49,18 @@ fn guest_state(call: &Call<'_>, below: &str) -> Result<()> {
         )
         .hint("pve_list_snapshots names the snapshots"));
     }
-    let Some(config) = call.config() else { return Ok(()) };
+    let Some(config) = call.config() else {
+        let gone = known_gone(call);
+        if !gone && destroys(call, below) {
+            return Err(Error::new(
+                Code::Conflict,
+                format!("whether guest {vmid} is protected cannot be read"),
+            )
+            .hint("try again when its node answers")
+            .with("vmid", vmid));
+        }
+        return Ok(());
+    };
     if destroys(call, below) && loose::flag(config, "protection") {
         return Err(Error::new(
             Code::Protected,
@@ -55,8 +71,7 @@ fn guest_state(call: &Call<'_>, below: &str) -> Result<()> {
     }
     locked(call, below, config, vmid)?;
     if below.is_empty() && call.method == Method::Delete {
-        let force = call.params.flag("force") == Some(true) && call.kind() == Some("lxc");
-        if running(call) && !force {
+        if running(call) {
             return Err(Error::new(Code::Conflict, format!("guest {vmid} is running"))
                 .hint("stop it first with pve_guest_shutdown")
                 .with("vmid", vmid));
@@ -73,6 +88,16 @@ fn guest_state(call: &Call<'_>, below: &str) -> Result<()> {
             .with("vmid", vmid));
     }
     Ok(())
+}
+
+/// Whether the guest in the path is known not to be there.
+fn known_gone(call: &Call<'_>) -> bool {
+    let (Some(node), Some(kind), Some(vmid)) =
+        (call.variable("node"), call.kind(), call.variable("vmid"))
+    else {
+        return true;
+    };
+    matches!(call.facts.guest_config(node, kind, vmid), Err(error) if error.code == Code::NotFound)
 }
 
 /// Whether a call takes the guest or one of its disks away.
@@ -145,6 +170,7 @@ fn volume_state(call: &Call<'_>) -> Result<()> {
     else {
         return Ok(());
     };
+    disk_in_use(call, volume)?;
     let path = ["nodes", node, "storage", storage, "content", volume];
     match call.facts.ask(&path, Params::new()) {
         Ok(found) if loose::flag(found, "protected") => Err(Error::new(
@@ -155,6 +181,75 @@ fn volume_state(call: &Call<'_>) -> Result<()> {
         .with("volume", volume)),
         _ => Ok(()),
     }
+}
+
+/// A disk of a guest goes with the guest or by its options, not from under it.
+fn disk_in_use(call: &Call<'_>, volume: &str) -> Result<()> {
+    let Some((vmid, config)) = owner_of(call, volume) else { return Ok(()) };
+    if loose::flag(config, "protection") {
+        return Err(Error::new(
+            Code::Protected,
+            format!("guest {vmid}, whose disk this is, is protected against removal"),
+        )
+        .hint("its owner turned protection on; it is turned off with pve_guest_config_set first")
+        .with("vmid", vmid.get()));
+    }
+    let used = config.as_object().into_iter().flatten().find(|(key, value)| {
+        let option = super::api::indexed(key).unwrap_or(key);
+        let disk = is_disk(option) || matches!(option, "unused" | "vmstate");
+        disk && value.as_str().is_some_and(|text| {
+            text.split(',').any(|part| {
+                part == volume
+                    || part.strip_prefix("file=") == Some(volume)
+                    || part.strip_prefix("volume=") == Some(volume)
+            })
+        })
+    });
+    match used {
+        Some((option, _)) => Err(Error::new(
+            Code::Conflict,
+            format!("the volume {volume} is {option} of guest {vmid}"),
+        )
+        .hint("pve_disk_detach takes it from the guest first")
+        .with("vmid", vmid.get())
+        .with("option", option.as_str())),
+        None => Ok(()),
+    }
+}
+
+/// The guest whose disk a volume is, with its configuration; none for a backup.
+fn owner_of<'a>(call: &Call<'a>, volume: &str) -> Option<(Vmid, &'a Value)> {
+    let name = volume.rsplit(['/', ':']).next().unwrap_or_default();
+    let vmid = volume::owner(volume).filter(|_| !name.starts_with("vzdump-"))?;
+    let row = call.facts.guest(vmid)?;
+    let (node, kind) = (loose::str(row, "node")?, loose::str(row, "type")?);
+    Some((vmid, call.facts.guest_config(node, kind, &vmid.to_string()).ok()?))
+}
+
+/// A guest that is made over one that is there.
+fn replaced_guest(call: &Call<'_>) -> Result<()> {
+    let vmid = call.params.text("vmid").and_then(|v| Vmid::parse(v.trim()).ok());
+    let force = call.params.flag("force") == Some(true);
+    let Some(row) = vmid.filter(|_| force).and_then(|v| call.facts.guest(v)) else { return Ok(()) };
+    let vmid = vmid.map_or(0, Vmid::get);
+    let found = (loose::str(row, "node"), loose::str(row, "type"));
+    if let (Some(node), Some(kind)) = found
+        && let Ok(config) = call.facts.guest_config(node, kind, &vmid.to_string())
+        && loose::flag(config, "protection")
+    {
+        return Err(Error::new(
+            Code::Protected,
+            format!("guest {vmid} is protected against removal"),
+        )
+        .hint("its owner turned protection on; it is turned off with pve_guest_config_set first")
+        .with("vmid", vmid));
+    }
+    if loose::str(row, "status") == Some("running") {
+        return Err(Error::new(Code::Conflict, format!("guest {vmid} is running"))
+            .hint("stop it first with pve_guest_shutdown")
+            .with("vmid", vmid));
+    }
+    Ok(())
 }
 
 /// The present state of the guest in the path, for plans and forms.

@@ -176,6 +176,15 @@ fn of_access(call: &Call<'_>, own: &Identity) -> Result<()> {
                     "it changes this server's own user or root@pam, or their tokens",
                 ));
             }
+            // Who joins a group changes the group.
+            if params.members("groups").next().is_some() {
+                let standing = known(call, own, "group")?;
+                let joins =
+                    |id: &str| standing.groups.iter().any(|g| g.eq_ignore_ascii_case(id.trim()));
+                if params.members("groups").any(joins) {
+                    return Err(refused("this server's own user is in the group that is joined"));
+                }
+            }
         }
         "password" if params.text("userid").is_none_or(|id| own.is_user(id)) => {
             return Err(refused("it sets the password of this server's own user or root@pam"));
@@ -306,11 +315,14 @@ fn leave_their_pools(call: &Call<'_>, own: &Identity) -> Result<()> {
 
 /// The guest in which this server runs.
 fn own_guest(config: &Config, call: &Call<'_>, touched: &Touched) -> Result<()> {
-    let told = |vmid: &&Vmid| config.self_vmids.contains(**vmid);
+    let told = |vmid: &&Vmid| config.self_vmids.contains(**vmid) && !touched.spared.contains(*vmid);
     if let Some(vmid) = touched.vmids.iter().find(told) {
         return Err(runs_here(*vmid));
     }
-    if touched.acts_on_all && !config.self_vmids.is_empty() {
+    // Of those that are told each has to be spared.
+    let spared = |id: u32| Vmid::new(id.into()).is_ok_and(|vmid| touched.spared.contains(&vmid));
+    let all_spared = config.self_vmids.at_least(0).all(spared);
+    if touched.acts_on_all && !all_spared {
         return Err(refused("it acts on every guest, and this server runs in one of them"));
     }
     let macs = &*OWN_MACS;

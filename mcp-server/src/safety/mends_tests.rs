@@ -107,6 +107,7 @@ fn encoded_names_of_our_user_are_our_user() {
 fn a_set_that_nobody_named_is_refused_while_a_list_is_set() {
     let config = only_100();
     let state = Table::new()
+        .with("/cluster/resources", json!([{"vmid": 100, "type": "qemu", "node": "pve1"}]))
         .with("/nodes/pve1/qemu/100/config", json!({"scsi0": "a:vm-100-disk-0"}))
         .with("/nodes/pve1/lxc/100/config", json!({"rootfs": "a:vm-100-disk-0"}));
     for (call, params) in [
@@ -251,5 +252,135 @@ fn cdrom_is_ide2_in_every_list() {
                 assert_ne!(ide2, "WRITE", "{name}={spelling}");
             }
         }
+    }
+}
+
+#[test]
+fn what_a_guest_holds_of_another_counts_wherever_it_is_named() {
+    let config = only_100();
+    let estate = |disk: &str| {
+        Table::new()
+            .with("/cluster/resources", json!([{"vmid": 100, "type": "qemu", "node": "pve1"}]))
+            .with("/nodes/pve1/qemu/100/config", json!({"scsi0": "a:vm-100-disk-0", "scsi5": disk}))
+            .with("/cluster/backup/j", json!({"id": "j", "vmid": "100"}))
+            .with("/cluster/ha/rules", json!([]))
+            .with("/cluster/ha/resources", json!([{"sid": "vm:100"}]))
+    };
+    for (call, params) in [
+        ("POST /nodes/pve1/vzdump", json!({"vmid": 100, "remove": 0, "storage": "s"})),
+        ("POST /cluster/backup", json!({"vmid": "100", "storage": "s"})),
+        ("PUT /cluster/backup/j", json!({"mode": "stop"})),
+        ("POST /nodes/pve1/stopall", json!({"vms": "100"})),
+        ("POST /nodes/pve1/migrateall", json!({"vms": "100", "target": "pve2"})),
+        ("POST /cluster/bulk-action/guest/shutdown", json!({"vms": [100]})),
+        ("DELETE /cluster/ha/resources/vm:100", json!({})),
+        ("POST /cluster/replication", json!({"id": "100-0", "target": "pve2", "type": "local"})),
+        ("POST /nodes/pve1/qemu/100/status/start", json!({})),
+    ] {
+        let own = outcome(&config, &estate("a:vm-100-disk-1"), call, params.clone());
+        assert_eq!(own, "allowed", "{call} {params}");
+        let foreign = outcome(&config, &estate("a:vm-102-disk-1"), call, params.clone());
+        assert_eq!(foreign, "vmid_denied", "{call} {params}");
+    }
+}
+
+#[test]
+fn a_backup_of_all_stops_the_guest_of_this_server_too() {
+    let mut config = config();
+    config.self_vmids = VmidSet::parse("113").unwrap();
+    let state = identity(Table::new())
+        .with("/pools", json!([{"poolid": "prod"}]))
+        .with("/pools?poolid=prod", json!([{"poolid": "prod", "members": [{"vmid": 113}]}]))
+        .with("/cluster/backup/pool", json!({"id": "pool", "pool": "prod"}))
+        .with("/cluster/backup/all", json!({"id": "all", "all": 1, "mode": "stop"}))
+        .with("/cluster/backup/quiet", json!({"id": "quiet", "all": 1, "mode": "snapshot"}))
+        .with("/cluster/backup/spared", json!({"id": "spared", "all": 1, "exclude": "113"}));
+    let call = |call, params: Value| outcome(&config, &state, call, params);
+    for (to, params) in [
+        ("POST /nodes/pve2/vzdump", json!({"all": 1, "mode": "stop", "remove": 0})),
+        ("POST /nodes/pve2/vzdump", json!({"all": "yes", "mode": "suspend", "exclude": "112"})),
+        ("POST /cluster/backup", json!({"all": 1, "mode": "stop", "storage": "s"})),
+        ("POST /cluster/backup", json!({"all": 1, "mode": "stop", "exclude": "112, 114"})),
+        ("PUT /cluster/backup/pool", json!({"mode": "stop"})),
+        ("PUT /cluster/backup/all", json!({"comment": "x"})),
+        ("PUT /cluster/backup/quiet", json!({"mode": "stop"})),
+        ("PUT /cluster/backup/spared", json!({"mode": "stop", "delete": "exclude"})),
+        ("PUT /cluster/backup/spared", json!({"mode": "stop", "exclude": "112"})),
+        ("PUT /cluster/backup/spared", json!({"mode": "stop", "vmid": "113", "delete": "all"})),
+    ] {
+        assert_eq!(call(to, params.clone()), "self_lockout", "{to} {params}");
+    }
+    for (to, params) in [
+        ("POST /nodes/pve2/vzdump", json!({"all": 1, "mode": "stop", "exclude": "112;113"})),
+        ("POST /cluster/backup", json!({"all": 1, "mode": "stop", "exclude": "113"})),
+        ("POST /cluster/backup", json!({"all": 1, "mode": "snapshot", "storage": "s"})),
+        ("PUT /cluster/backup/spared", json!({"mode": "stop"})),
+        ("PUT /cluster/backup/quiet", json!({"comment": "x"})),
+        ("PUT /cluster/backup/all", json!({"mode": "snapshot"})),
+        ("DELETE /cluster/backup/all", json!({})),
+    ] {
+        assert_eq!(call(to, params.clone()), "allowed", "{to} {params}");
+    }
+}
+
+#[test]
+fn nobody_joins_a_group_of_ours() {
+    let config = config();
+    let state = identity(Table::new());
+    for (call, params) in [
+        ("PUT /access/users/a@pve", json!({"groups": "ops", "append": 1})),
+        ("PUT /access/users/a@pve", json!({"groups": "web; OPS"})),
+        ("POST /access/users", json!({"userid": "new@pve", "groups": ["web", "ops"]})),
+    ] {
+        assert_eq!(outcome(&config, &state, call, params.clone()), "self_lockout", "{params}");
+        let blind = outcome(&config, &Table::new(), call, params.clone());
+        assert_eq!(blind, "self_lockout", "{params}");
+    }
+    for params in [json!({"groups": "web"}), json!({"comment": "ops"})] {
+        assert_eq!(outcome(&config, &state, "PUT /access/users/a@pve", params), "allowed");
+    }
+}
+
+#[test]
+fn what_names_everything_says_as_little_as_nothing() {
+    let opens = "POST /nodes/pve1/qemu/100/firewall/rules";
+    let rename = "POST /nodes/pve1/lxc/100/firewall/ipset";
+    let load = "POST /nodes/pve1/storage/s/download-url";
+    let url = "https://example.com/a";
+    for (call, params, want) in [
+        (opens, json!({"type": "in", "action": "ACCEPT"}), "DESTRUCTIVE"),
+        (opens, json!({"type": "in", "action": "ACCEPT", "source": "0.0.0.0/0"}), "DESTRUCTIVE"),
+        (opens, json!({"type": "IN", "action": "accept", "source": "::/0"}), "DESTRUCTIVE"),
+        (
+            opens,
+            json!({"type": "in", "action": "ACCEPT", "source": "10.0.0.1,0.0.0.0/0"}),
+            "DESTRUCTIVE",
+        ),
+        (opens, json!({"type": "in", "action": "ACCEPT", "dport": "1:65535"}), "DESTRUCTIVE"),
+        (opens, json!({"type": "in", "action": "ACCEPT", "dport": "443"}), "WRITE"),
+        (opens, json!({"type": "in", "action": "ACCEPT", "source": "10.0.0.0/8"}), "WRITE"),
+        (rename, json!({"name": "x", "rename": "ipfilter-net0"}), "DESTRUCTIVE"),
+        (rename, json!({"name": "IPFILTER-net0", "rename": "y"}), "DESTRUCTIVE"),
+        (rename, json!({"name": "x", "rename": "y"}), "WRITE"),
+        (
+            load,
+            json!({"url": url, "content": "import", "filename": "a.qcow2", "checksum": ""}),
+            "DESTRUCTIVE",
+        ),
+        (
+            load,
+            json!({"url": url, "content": "vztmpl", "filename": "a.tar", "checksum": "0"}),
+            "DESTRUCTIVE",
+        ),
+    ] {
+        assert_eq!(
+            told(
+                &Table::new().with("/nodes/pve1/storage/s/content", json!([])),
+                call,
+                params.clone()
+            ),
+            want,
+            "{call} {params}"
+        );
     }
 }

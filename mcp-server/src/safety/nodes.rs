@@ -6,7 +6,7 @@ use super::{api::Kind, conditions::Call};
 use crate::{
     Code, Error, Result,
     config::Config,
-    pve::{ApiPath, Params, loose},
+    pve::{ApiPath, Params, Vmid, loose},
 };
 
 /// Parameters that name a node, whatever the endpoint.
@@ -35,6 +35,12 @@ fn named(call: &Call<'_>) -> BTreeSet<String> {
     }
     if template.starts_with("/cluster/replication") {
         call.params.members("source").for_each(&mut add);
+    }
+    // An HA resource acts on the node where its guest is now.
+    if template.starts_with("/cluster/ha/resources/{sid}") {
+        let vmid = call.variable("sid").and_then(|sid| sid.rsplit(':').next());
+        let row = vmid.and_then(|v| Vmid::parse(v).ok()).and_then(|v| call.facts.guest(v));
+        row.and_then(|row| loose::str(row, "node")).into_iter().for_each(&mut add);
     }
     if let Some(node) = call.variable("upid").and_then(|upid| upid.split(':').nth(1)) {
         add(node);

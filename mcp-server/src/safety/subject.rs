@@ -115,18 +115,20 @@ impl Subject for Operation {
         }
         let params = judgement.class.params.clone().unwrap_or_default();
         let call = call_of(self, &params, facts);
+        let impact = call
+            .as_ref()
+            .filter(|_| judgement.class.class > Class::Write)
+            .map(impact::lines)
+            .unwrap_or_default();
+        let agreed = call.as_ref().map(|call| impact::agreed(call, &impact)).unwrap_or_default();
         Judged {
             live: call.as_ref().map_or(Ok(()), live::check),
             confirm: judgement.confirm(&self.path).map(str::to_owned),
             state: call.as_ref().and_then(live::describe),
-            impact: call
-                .as_ref()
-                .filter(|_| judgement.class.class > Class::Write)
-                .map(impact::lines)
-                .unwrap_or_default(),
             undo: impact::undo_hint(self.method, judgement.class.template.unwrap_or_default())
                 .to_owned(),
-            bound: bound(self, &judgement, call.as_ref(), config),
+            bound: bound(self, &judgement, call.as_ref(), &agreed, config),
+            impact,
             judgement,
         }
     }

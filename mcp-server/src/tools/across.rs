@@ -76,7 +76,9 @@ impl Ctx<'_> {
     /// # Errors
     /// As [`Ctx::get`].
     pub async fn fresh(self, segments: &[&str], params: Params) -> Result<Arc<Value>> {
-        self.app.pve.get_fresh(&ApiPath::of(segments)?, &params).await
+        let path = ApiPath::of(segments)?;
+        self.may_read(&path, &params)?;
+        self.shown(&path, self.app.pve.get_fresh(&path, &params).await?).await
     }
 }
 

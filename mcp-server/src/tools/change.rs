@@ -321,8 +321,7 @@ impl Ctx<'_> {
             return Ok(Submitted::DryRun(Answer::new(answer).heading("nothing was sent")));
         }
         let data = self.read(&operation.path, &operation.params).await?;
-        let mut data = (*data).clone();
-        self.hide(&mut data);
+        let data = (*data).clone();
         Ok(Submitted::Sent(Box::new(Sent { answer, data, trail: None, replaced: None })))
     }
 

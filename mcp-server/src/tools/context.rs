@@ -9,8 +9,8 @@ use crate::{
     Code, Error, Result,
     app::App,
     insight::estate::Guest,
-    pve::{ApiPath, NodeName, Params, Vmid, loose, params::split_list},
-    safety::{Caller, Method, Operation, PATIENCE, State, volume},
+    pve::{ApiPath, NodeName, Params, Vmid, loose},
+    safety::{Caller, Method, Operation},
 };
 
 /// One call of one tool.
@@ -52,20 +52,9 @@ impl<'a> Ctx<'a> {
     /// # Errors
     /// `vmid_denied` for a hidden guest, and what the read answers.
     pub async fn read(self, path: &ApiPath, params: &Params) -> Result<Arc<Value>> {
-        let segments: Vec<&str> = path.segments().collect();
-        if let ["nodes", _, "qemu" | "lxc", vmid, ..] = segments.as_slice()
-            && let Ok(vmid) = Vmid::parse(vmid)
-        {
-            self.may_see(vmid)?;
-        }
-        if self.app.config.read_allowed_only {
-            let named = ["volume", "volid"].iter().filter_map(|name| params.text(name));
-            for vmid in named.flat_map(volume::owners) {
-                self.may_see(vmid)?;
-            }
-        }
+        self.may_read(path, params)?;
         if !self.app.config.audit.reads {
-            return self.app.pve.get(path, params).await;
+            return self.shown(path, self.app.pve.get(path, params).await?).await;
         }
         let from = std::time::Instant::now();
         let read = self.app.pve.get(path, params).await;
@@ -76,52 +65,7 @@ impl<'a> Ctx<'a> {
                 Operation { method: Method::Get, path: path.clone(), params: params.clone() };
             self.app.gate.read(&operation, &caller, from.elapsed());
         }
-        read
-    }
-
-    /// Whether a guest may be read (`PROXMOX_READ_VMIDS=allowed`).
-    ///
-    /// # Errors
-    /// `vmid_denied`.
-    pub fn may_see(self, vmid: Vmid) -> Result<()> {
-        if self.sees(vmid) {
-            return Ok(());
-        }
-        Err(Error::new(Code::VmidDenied, format!("guest {vmid} is hidden from reads"))
-            .hint("PROXMOX_READ_VMIDS=allowed shows only the guests of PROXMOX_ALLOWED_VMIDS")
-            .with("vmid", vmid.get()))
-    }
-
-    /// Whether a guest may be read, as a yes or no for filters.
-    #[must_use]
-    pub fn sees(self, vmid: Vmid) -> bool {
-        let config = &self.app.config;
-        !config.read_allowed_only
-            || (config.allowed_vmids.as_ref().is_none_or(|set| set.contains(vmid))
-                && !config.denied_vmids.contains(vmid))
-    }
-
-    /// The rows of a list without those of hidden guests.
-    pub fn visible<'v>(self, rows: &'v Value) -> impl Iterator<Item = &'v Value> + use<'v, 'a> {
-        let all = !self.app.config.read_allowed_only;
-        loose::rows(rows)
-            .iter()
-            .filter(move |row| all || owners(row).into_iter().all(|vmid| self.sees(vmid)))
-    }
-
-    /// Takes the rows of hidden guests out of an answer, wherever they stand in it.
-    pub fn hide(self, value: &mut Value) {
-        if !self.app.config.read_allowed_only {
-            return;
-        }
-        match value {
-            Value::Array(rows) => {
-                rows.retain(|row| owners(row).into_iter().all(|vmid| self.sees(vmid)));
-                rows.iter_mut().for_each(|row| self.hide(row));
-            }
-            Value::Object(map) => map.values_mut().for_each(|v| self.hide(v)),
-            _ => {}
-        }
+        self.shown(path, read?).await
     }
 
     /// All guests of the cluster that may be read.
@@ -131,11 +75,7 @@ impl<'a> Ctx<'a> {
     pub async fn guests(self) -> Result<Arc<Vec<Guest>>> {
         let resources =
             self.get_with(&["cluster", "resources"], Params::new().with("type", "vm")).await?;
-        let guests = self.app.guests_of(&resources);
-        if !self.app.config.read_allowed_only {
-            return Ok(guests);
-        }
-        Ok(Arc::new(guests.iter().filter(|g| self.sees(g.vmid)).cloned().collect()))
+        Ok(self.app.guests_of(&resources))
     }
 
     /// A guest by its VMID, wherever it is now.
@@ -279,81 +219,5 @@ impl<'a> Ctx<'a> {
             (path == "/" || path.starts_with("/vms") || path.starts_with("/pool"))
                 && privileges.get("VM.Audit").is_some()
         }))
-    }
-}
-
-/// What the caller may see, hidden guests left out, from answers that may have been kept.
-impl State for Ctx<'_> {
-    async fn get(&self, path: &ApiPath, params: &Params) -> Result<Arc<Value>> {
-        let answer = self.read(path, params).await?;
-        if !self.app.config.read_allowed_only {
-            return Ok(answer);
-        }
-        let mut answer = Value::clone(&answer);
-        self.hide(&mut answer);
-        Ok(Arc::new(answer))
-    }
-
-    async fn changes(&self, path: &ApiPath) -> Result<Arc<Value>> {
-        State::changes(&self.app.pve, path).await
-    }
-
-    async fn patience(&self) {
-        tokio::time::sleep(PATIENCE).await;
-    }
-}
-
-/// The guests that a row of a list is about, by whatever names them.
-fn owners(row: &Value) -> Vec<Vmid> {
-    let mut found: Vec<Vmid> = ["vmid", "guest"]
-        .iter()
-        .filter_map(|key| loose::uint(row, key).and_then(|n| Vmid::new(n).ok()))
-        .collect();
-    // `vm:100` of HA, several of them in its rules, `qemu/100` of the resources.
-    let sids = ["sid", "id", "resources"].iter().filter_map(|key| loose::str(row, key));
-    found.extend(sids.flat_map(split_list).filter_map(|text| {
-        let number = ["vm:", "ct:", "service:vm:", "service:ct:", "qemu/", "lxc/"]
-            .iter()
-            .find_map(|prefix| text.strip_prefix(prefix))?;
-        Vmid::parse(number).ok()
-    }));
-    for key in ["volid", "volume"] {
-        found.extend(loose::str(row, key).into_iter().flat_map(volume::owners));
-    }
-    // A backup job names several; a task names its guest inside its id.
-    let several = loose::str(row, "vmid").into_iter().flat_map(split_list);
-    let of_task = loose::str(row, "upid").and_then(|upid| upid.split(':').nth(6));
-    found.extend(several.chain(of_task).filter_map(|text| Vmid::parse(text).ok()));
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::owners;
-
-    #[test]
-    fn a_row_belongs_to_every_guest_that_it_names() {
-        for (row, want) in [
-            (json!({"vmid": 100}), vec![100]),
-            (json!({"vmid": "100"}), vec![100]),
-            (json!({"id": "backup-1", "vmid": "100,102; 103"}), vec![100, 102, 103]),
-            (
-                json!({"upid": "UPID:pve1:00000001:00000001:6B0CC19F:qmstart:104:mcp@pve!full:"}),
-                vec![104],
-            ),
-            (json!({"upid": "UPID:pve1:00000001:00000001:6B0CC19F:aptupdate::root@pam:"}), vec![]),
-            (json!({"sid": "vm:105"}), vec![105]),
-            (json!({"rule": "r", "resources": "vm:105,ct:106"}), vec![105, 106]),
-            (json!({"id": "lxc/106"}), vec![106]),
-            (json!({"volid": "local:107/vm-107-disk-0.raw"}), vec![107]),
-            (json!({"node": "pve1"}), vec![]),
-        ] {
-            let mut found: Vec<u32> = owners(&row).iter().map(|v| v.get()).collect();
-            found.sort_unstable();
-            found.dedup();
-            assert_eq!(found, want, "{row}");
-        }
     }
 }

@@ -12,6 +12,7 @@ mod deeds;
 mod exec;
 mod gather;
 mod guests;
+mod hidden;
 mod network;
 mod node;
 mod outcome;
@@ -51,7 +52,16 @@ pub async fn call(
     let tool = find(app, name)?;
     let arguments = validate::arguments(tool.schema(), arguments)?;
     let run = (tool.run)(Ctx::new(app, session, tool.name), arguments);
-    let outcome = match AssertUnwindSafe(run).catch_unwind().await {
+    let began = std::time::Instant::now();
+    let caught = AssertUnwindSafe(run).catch_unwind().await;
+    let code = match &caught {
+        Ok(Ok(_)) => "ok",
+        Ok(Err(error)) => error.code.as_str(),
+        Err(_) => "internal",
+    };
+    // Never the arguments: they can hold passwords.
+    tracing::debug!(tool = tool.name, outcome = code, took = ?began.elapsed(), "called");
+    let outcome = match caught {
         Ok(outcome) => outcome,
         Err(_) => Err(Error::internal(format!("{name} failed in a way it should not"))
             .hint("the server goes on; please report this with the log on standard error")),

@@ -26,6 +26,8 @@ pub enum Fault {
         /// The record that does not follow.
         seq: u64,
     },
+    /// What tells the newest record is missing.
+    Head,
     /// The newest records are missing.
     End {
         /// The newest record that there was.
@@ -45,6 +47,10 @@ impl std::fmt::Display for Fault {
                 f,
                 "{} record {seq}: does not follow from the one before it, which was changed or removed",
                 file.display()
+            ),
+            Fault::Head => write!(
+                f,
+                "the file that tells the newest record is missing: whether records are missing at the end cannot be told"
             ),
             Fault::End { wanted, found } => {
                 write!(
@@ -92,10 +98,13 @@ pub fn verify(path: &Path) -> io::Result<Report> {
             report.records += 1;
         }
     }
-    if let Some((seq, hash)) = head(path)
-        && (seq > before.0 || (seq == before.0 && hash != before.1))
-    {
-        report.faults.push(Fault::End { wanted: seq, found: before.0 });
+    match head(path) {
+        Some((seq, hash)) if seq > before.0 || (seq == before.0 && hash != before.1) => {
+            report.faults.push(Fault::End { wanted: seq, found: before.0 });
+        }
+        // Every record sets it, so it was taken away, and what else with it cannot be told.
+        None if report.records > 0 => report.faults.push(Fault::Head),
+        _ => {}
     }
     Ok(report)
 }

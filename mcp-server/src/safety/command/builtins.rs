@@ -3,7 +3,7 @@
 use super::{
     variables,
     walk::{Input, Walk},
-    words::Arg,
+    words::{Arg, UNKNOWN},
 };
 use crate::safety::Flag;
 
@@ -21,13 +21,14 @@ impl Walk<'_> {
                 Some(dir) if !dir.unknown || dir.text.starts_with('\u{fffd}') => self.cwd = None,
                 // `${d:-/etc}`: it may be the one that is named.
                 Some(dir) => self.cwd = self.resolved(dir),
-                None => self.cwd = Some("/root".to_owned()),
+                None => self.cwd = self.variable("HOME"),
             },
             "popd" => self.cwd = None,
             "export" | "declare" | "typeset" | "local" | "readonly" => {
                 self.indexes(args);
                 for arg in plain {
                     if let Some((name, value)) = arg.text.split_once('=') {
+                        self.search_path(name, &Arg { text: value.to_owned(), ..*arg });
                         let value = (!arg.unknown).then(|| value.to_owned());
                         self.assign(name, value);
                     }
@@ -118,10 +119,23 @@ impl Walk<'_> {
     /// Gives a variable its value; one that decides what is run is told.
     pub(super) fn assign(&mut self, name: &str, value: Option<String>) {
         let name = name.trim_end_matches('+');
+        // Arithmetic, `${x@P}` and prompts run what stands in a value.
+        if value.as_deref().is_some_and(|v| v.contains("$(") || v.contains('`')) {
+            self.found.add(Flag::ExecShell, "a value that holds a command");
+        }
         if variables::decides(name, value.as_deref()) {
             self.found.add(Flag::ExecShell, &format!("{name} decides what is run"));
         }
         self.set(name, value);
+    }
+
+    /// What is searched before a former path that cannot be known.
+    pub(super) fn search_path(&mut self, name: &str, value: &Arg) {
+        let first = value.text.split(UNKNOWN).next().unwrap_or_default().trim_end_matches(':');
+        let before = value.unknown && name == "PATH" && !first.is_empty();
+        if before && variables::decides(name, Some(first)) {
+            self.found.add(Flag::ExecShell, "PATH decides what is run");
+        }
     }
 
     /// An index is arithmetic, and a substitution in it runs even where quotes kept it whole.

@@ -9,7 +9,7 @@ use super::{
 use crate::safety::Flag;
 
 /// What stands before the verb of Docker, and has verbs of its own.
-const NOUNS: [&str; 19] = [
+const NOUNS: [&str; 25] = [
     "container",
     "image",
     "volume",
@@ -29,12 +29,46 @@ const NOUNS: [&str; 19] = [
     "plugin",
     "manifest",
     "swarm",
+    "images",
+    "containers",
+    "tasks",
+    "snapshots",
+    "namespaces",
+    "leases",
 ];
 /// Verbs of Docker that only look, or change nothing of note.
-const LOOKS: [&str; 26] = [
-    "ps", "images", "logs", "inspect", "stats", "top", "info", "version", "port", "events",
-    "history", "diff", "search", "wait", "ls", "list", "df", "config", "convert", "show", "save",
-    "export", "tag", "push", "du", "exists",
+const LOOKS: [&str; 31] = [
+    "ps",
+    "images",
+    "logs",
+    "inspect",
+    "stats",
+    "top",
+    "info",
+    "version",
+    "port",
+    "events",
+    "history",
+    "diff",
+    "search",
+    "wait",
+    "ls",
+    "list",
+    "df",
+    "config",
+    "convert",
+    "show",
+    "save",
+    "export",
+    "tag",
+    "push",
+    "du",
+    "exists",
+    "pods",
+    "inspecti",
+    "inspectp",
+    "statsp",
+    "imagefsinfo",
 ];
 
 impl Walk<'_> {
@@ -44,11 +78,21 @@ impl Walk<'_> {
         let after = |verb: &str| words.iter().position(|w| *w == verb).map(|p| p + 1);
         let at = match name {
             "ip" => {
-                let Some(at) = after("exec").filter(|_| words.contains(&"netns")) else {
+                let Some(at) =
+                    after("exec").filter(|_| words.contains(&"netns") || words.contains(&"vrf"))
+                else {
                     return false;
                 };
-                at + 1
+                // With -all it runs in each, and no name stands there.
+                let each = words.iter().take(at).any(|w| matches!(*w, "-all" | "-a"));
+                let at = at + usize::from(!each);
+                at + usize::from(words.get(at) == Some(&"--"))
             }
+            "lxc-attach" if !words.contains(&"--") => after_options(
+                args,
+                "nsePpfgoLv",
+                &["name", "arch", "elevated-privileges", "namespaces"],
+            ),
             "machinectl" => {
                 let Some(at) = after("shell") else { return false };
                 at + 1
@@ -69,6 +113,8 @@ impl Walk<'_> {
         let compose = name.ends_with("-compose");
         let (short, long): (&str, &[&str]) = if compose {
             ("fp", &["file", "project-name", "profile", "env-file", "project-directory"])
+        } else if matches!(name, "crictl" | "ctr") {
+            ("nart", &["namespace", "address", "runtime-endpoint", "image-endpoint", "timeout"])
         } else {
             ("Hlc", &["context", "host", "log-level", "config", "url", "connection", "root"])
         };
@@ -78,7 +124,9 @@ impl Walk<'_> {
         }
         let Some(mut verb) = args.get(at).map(|a| a.text.clone()) else { return };
         let mut noun = String::new();
-        if !compose && NOUNS.contains(&verb.as_str()) {
+        // `docker images` is a verb, `ctr images` a noun.
+        let is_noun = NOUNS.contains(&verb.as_str()) && !(name != "ctr" && verb == "images");
+        if !compose && is_noun {
             let rest = args.get(at + 1..).unwrap_or_default();
             if verb == "compose" {
                 return self.docker("docker-compose", rest, input);

@@ -73,6 +73,8 @@ impl Walk<'_> {
                 {
                     self.found.add(Flag::ExecShell, "statements from a file");
                 }
+                // A cluster of letters of which the last takes the statement: -Ne TEXT, -Atc TEXT.
+                text if ends_cluster(name, text) => texts.extend(next),
                 text => {
                     let glued = ["--execute=", "--command=", "--eval=", "--query="]
                         .iter()
@@ -82,7 +84,8 @@ impl Walk<'_> {
                         })
                         .or_else(|| {
                             text.strip_prefix("-c").filter(|t| !t.is_empty() && name == "psql")
-                        });
+                        })
+                        .or_else(|| in_cluster(name, text));
                     texts.extend(glued.map(str::to_owned));
                 }
             }
@@ -118,4 +121,31 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// The letter that takes a statement.
+fn letter(name: &str) -> Option<char> {
+    match name {
+        "psql" => Some('c'),
+        "mysql" | "mariadb" | "cqlsh" => Some('e'),
+        _ => None,
+    }
+}
+
+/// Letters of a cluster that take no value, before the one of the statement.
+fn before(name: &str, text: &str) -> Option<usize> {
+    let letter = letter(name)?;
+    let cluster = text.strip_prefix('-').filter(|t| !t.starts_with('-'))?;
+    let at = cluster.find(letter)?;
+    let head = cluster.get(..at)?;
+    let switches = if name == "psql" { "AtXqxazbneEsSw1" } else { "NBsrtvEqfHXCANLnb" };
+    (at > 0 && head.chars().all(|c| switches.contains(c))).then_some(at + 1)
+}
+
+fn ends_cluster(name: &str, text: &str) -> bool {
+    before(name, text).is_some_and(|at| text.len() == at + 1)
+}
+
+fn in_cluster<'t>(name: &str, text: &'t str) -> Option<&'t str> {
+    before(name, text).and_then(|at| text.get(at + 1..)).filter(|rest| !rest.is_empty())
 }

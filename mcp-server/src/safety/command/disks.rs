@@ -65,11 +65,11 @@ impl Walk<'_> {
                         .iter()
                         .any(|a| a.text.starts_with("--test") || a.text.starts_with("--smart=")))
             }
-            "badblocks" => !has(&["-w", "-n"]),
+            "badblocks" => !args.iter().any(|a| a.is_option() && a.text.contains(['w', 'n'])),
             "debugfs" => !has(&["-w"]),
             "e2label" | "swaplabel" | "fatlabel" => plain < 2,
             "mount" => lists_mounts(args),
-            "partx" => has(&["-s", "--show", "-l"]),
+            "partx" | "kpartx" => has(&["-s", "--show", "-l"]),
             "fstrim" => has(&["-n", "--dry-run"]),
             "lvm" => matches!(first, "pvs" | "vgs" | "lvs" | "version" | "fullreport"),
             "iscsiadm" => !has(&["--login", "-l", "--logout", "-u", "-o"]),
@@ -86,9 +86,14 @@ impl Walk<'_> {
     }
 
     pub(super) fn dd(&mut self, args: &[Arg]) {
+        let measures = args.iter().any(|a| a.text == "of=/dev/null");
         for arg in args {
             if arg.text == "if=/dev/null" {
                 self.found.add(Flag::ExecDelete, "empties a file");
+            }
+            // A whole disk is read past the rights of all its files.
+            if !measures && arg.text.strip_prefix("if=").is_some_and(super::outputs::is_disk) {
+                self.found.add(Flag::ExecDisks, "dd reads a disk");
             }
             if let Some(path) = arg.text.strip_prefix("of=") {
                 let target = Arg { text: path.to_owned(), unknown: arg.unknown };

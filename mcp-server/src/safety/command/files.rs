@@ -123,10 +123,18 @@ impl Walk<'_> {
                     Some(target) => self.writes(&target),
                     None => self.last_written(args),
                 }
+                let mode = value_of(args, 'm', "mode").filter(|_| name == "install");
+                if mode.is_some_and(|m| m.text.starts_with(['2', '4', '6']) && m.text.len() == 4) {
+                    self.found
+                        .add(Flag::ExecSystemFiles, "a file that runs with its owner's rights");
+                }
+                if name == "install" && has("--strip-program") {
+                    self.found.add(Flag::ExecShell, "install that runs a program");
+                }
                 if name == "mv" {
                     self.writes_all(args);
                 }
-                if name == "cp" && args.iter().any(|a| a.text == "/dev/null") {
+                if name != "link" && args.iter().any(|a| a.text == "/dev/null") {
                     self.found.add(Flag::ExecDelete, "empties a file");
                 }
                 let runs = |a: &Arg| {
@@ -148,7 +156,7 @@ impl Walk<'_> {
                 }
                 // Without a name it is that of the address, here.
                 if !has_long(args, "spider") && !has("-V") {
-                    self.writes(&file.or(dir).unwrap_or_else(|| Arg::literal(".")));
+                    self.writes_to(&file.or(dir).unwrap_or_else(|| Arg::literal(".")));
                 }
                 if has("--use-askpass") {
                     self.found.add(Flag::ExecShell, "wget that runs a program");
@@ -162,7 +170,7 @@ impl Walk<'_> {
                 let dir = value_of(args, '\0', "output-dir");
                 let file = value_of(args, 'o', "output");
                 for file in [&file, &dir].into_iter().flatten() {
-                    self.writes(file);
+                    self.writes_to(file);
                 }
                 let named = has("--remote-name")
                     || args.iter().any(|a| {
@@ -201,6 +209,12 @@ impl Walk<'_> {
                 }
             }
             "openssl" => {
+                let loads = ["-engine", "-provider-path", "-provider"];
+                if args.windows(2).any(|w| {
+                    matches!(w, [o, v] if loads.contains(&o.text.as_str()) && v.text.contains('/'))
+                }) {
+                    self.found.add(Flag::ExecShell, "openssl that loads code");
+                }
                 for (at, _) in args
                     .iter()
                     .enumerate()
@@ -230,6 +244,12 @@ impl Walk<'_> {
             "split" if args.iter().any(|a| a.text.starts_with("--filter")) => {
                 self.found.add(Flag::ExecShell, "split that runs a program");
             }
+            "tee" | "sponge" => {
+                let files: Vec<Arg> = args.iter().filter(|a| !a.is_option()).cloned().collect();
+                for file in &files {
+                    self.writes_to(file);
+                }
+            }
             "mktemp" => {}
             // The first word of these is a mode or an owner, not a file.
             "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" | "setcap" => {
@@ -238,9 +258,16 @@ impl Walk<'_> {
                 for path in &paths {
                     self.writes(path);
                 }
+                if name == "setcap" {
+                    self.found.add(
+                        Flag::ExecSystemFiles,
+                        "a file that runs with more rights than its caller",
+                    );
+                }
                 if name == "chmod"
                     && args.iter().any(|a| {
-                        a.text.contains("+s") || a.text.starts_with("4") && a.text.len() == 4
+                        a.text.contains("+s")
+                            || a.text.starts_with(['2', '4', '6']) && a.text.len() == 4
                     })
                 {
                     self.found

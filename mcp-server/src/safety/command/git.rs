@@ -131,6 +131,9 @@ impl Walk<'_> {
                     || plain.iter().any(|a| a.text.starts_with([':', '+']))
             }
             "reflog" => matches!(first, "expire" | "delete"),
+            "update-ref" | "tag" => letter('d') || long("delete"),
+            "filter-repo" => true,
+            "gc" | "prune" => starts("--prune") || verb == "prune" && !letter('n'),
             _ => false,
         };
         if deletes {

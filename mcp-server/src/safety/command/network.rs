@@ -9,8 +9,26 @@ impl Walk<'_> {
             "add", "del", "delete", "set", "flush", "change", "replace", "append", "prepend",
             "restore", "up", "down", "a", "d",
         ];
-        let words: Vec<&str> =
-            args.iter().filter(|a| !a.is_option()).map(|a| a.text.as_str()).collect();
+        let valued = ["-n", "-netns", "-f", "-family", "-rc", "-rcvbuf", "-l", "-loops"];
+        let mut from = 0;
+        while let Some(option) = args.get(from).filter(|a| a.is_option()) {
+            from += if valued.contains(&option.text.as_str()) { 2 } else { 1 };
+        }
+        let words: Vec<&str> = args
+            .get(from..)
+            .unwrap_or_default()
+            .iter()
+            .filter(|a| !a.is_option())
+            .map(|a| a.text.as_str())
+            .collect();
+        // `ip xfrm state flush` has two words before its verb.
+        if words.first() == Some(&"xfrm")
+            && words
+                .iter()
+                .any(|w| ["add", "update", "delete", "flush", "set", "deleteall"].contains(w))
+        {
+            self.found.add(Flag::ExecNetwork, "ip xfrm");
+        }
         // `ip a` is `ip addr`; a verb stands behind the object.
         let verb = words.get(1).copied().unwrap_or_default();
         let abbreviated = ["add", "delete", "set", "flush", "change", "replace", "append"]
@@ -44,6 +62,7 @@ impl Walk<'_> {
             "on",
             "connect",
             "disconnect",
+            "disc",
             "reapply",
             "set",
             "hotspot",

@@ -1,5 +1,7 @@
 //! What a command prints, where its text tells: it may be what a shell runs next.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
 use super::{
     walk::Input,
     words::{Arg, ansi_c},
@@ -13,6 +15,47 @@ pub(super) fn of(words: &[Arg], input: &Input) -> Input {
         "printf" => printf(args),
         "cat" if args.is_empty() => input.clone(),
         "tee" => input.clone(),
+        // Names that go through unchanged, as far as that matters.
+        "ls" | "realpath" | "readlink" => {
+            known(&args.iter().filter(|a| !a.is_option()).cloned().collect::<Vec<_>>())
+        }
+        "dirname" => match known(args) {
+            Input::Text(path) => Input::Text(
+                path.rsplit_once('/')
+                    .map_or(".", |(dir, _)| if dir.is_empty() { "/" } else { dir })
+                    .to_owned(),
+            ),
+            other => other,
+        },
+        "basename" if args.len() == 1 => match known(args) {
+            Input::Text(path) => {
+                Input::Text(path.rsplit('/').next().unwrap_or_default().to_owned())
+            }
+            other => other,
+        },
+        "rev" if args.is_empty() => match input {
+            Input::Text(text) => {
+                let lines = text.lines().map(|l| l.chars().rev().collect::<String>());
+                Input::Text(lines.collect::<Vec<_>>().join("\n"))
+            }
+            _ => Input::Unknown,
+        },
+        "base64" if matches!(args, [d] if matches!(d.text.as_str(), "-d" | "--decode" | "-D")) => {
+            match input {
+                Input::Text(text) => {
+                    let packed: String = text.split_whitespace().collect();
+                    let plain =
+                        STANDARD.decode(packed).ok().and_then(|b| String::from_utf8(b).ok());
+                    plain.map_or(Input::Unknown, Input::Text)
+                }
+                _ => Input::Unknown,
+            }
+        }
+        ":" | "true" | "false" => Input::Text(String::new()),
+        // Nobody else's file is there.
+        "mktemp" if args.iter().all(|a| matches!(a.text.as_str(), "-d" | "-q" | "-u" | "-t")) => {
+            Input::Text("/tmp/tmp.XXXXXXXXXX".to_owned())
+        }
         "which" if args.len() == 1 => known(args),
         "command" if args.first().is_some_and(|a| a.text == "-v") => {
             known(args.get(1..).unwrap_or_default())
@@ -40,9 +83,9 @@ fn echo(args: &[Arg]) -> Input {
     if reads_escapes {
         return Input::Text(escapes(&text));
     }
-    // Whether the other escapes mean something depends on the shell.
-    let lines = text.replace("\\n", "\n");
-    if lines.contains('\\') { Input::Unknown } else { Input::Text(lines) }
+    // Whether escapes mean something depends on the shell; to a shell that reads what is printed a
+    // backslash before a letter means that letter either way.
+    Input::Text(escapes(&text))
 }
 
 fn printf(args: &[Arg]) -> Input {
@@ -54,14 +97,34 @@ fn printf(args: &[Arg]) -> Input {
     }
     let format = escapes(&format.text);
     let between = if format.ends_with('\n') { "\n" } else { "" };
+    let simple = matches!(format.trim_end_matches('\n'), "%s" | "%b");
     let values: Vec<&str> = values.iter().map(|a| a.text.as_str()).collect();
-    let values = values.join(between);
+    let values = values.join(if simple { between } else { "\u{0}" });
     match format.trim_end_matches('\n') {
         "%s" => Input::Text(values),
         "%b" => Input::Text(escapes(&values)),
         text if !text.contains('%') => Input::Text(format),
-        _ => Input::Unknown,
+        _ => put_in(&format, values.split('\u{0}')).map_or(Input::Unknown, Input::Text),
     }
+}
+
+/// A format with its values in place; `None` for one that needs more than texts.
+fn put_in<'v>(format: &str, mut values: impl Iterator<Item = &'v str>) -> Option<String> {
+    let mut out = String::new();
+    let mut chars = format.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '%' => match chars.next()? {
+                '%' => out.push('%'),
+                's' | 'd' | 'i' | 'u' => out.push_str(values.next().unwrap_or_default()),
+                'b' => out.push_str(&escapes(values.next().unwrap_or_default())),
+                _ => return None,
+            },
+            c => out.push(c),
+        }
+    }
+    // More values begin the format anew.
+    values.next().is_none().then_some(out)
 }
 
 /// Escapes as `echo -e` and `printf` read them: an octal number may begin with a nought of its own.

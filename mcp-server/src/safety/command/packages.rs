@@ -81,9 +81,11 @@ impl Walk<'_> {
                 let looks = cluster('Q')
                     || cluster('F')
                     || cluster('T')
+                    || has(&["--query", "--files", "--deptest"])
                     || args.iter().any(|a| {
                         a.text.starts_with("-S")
                             && (a.text.contains('s')
+                                || a.text.contains('p')
                                 || a.text.contains('i')
                                 || a.text.contains('l'))
                             && !a.text.contains('y')
@@ -101,7 +103,82 @@ impl Walk<'_> {
                         .windows(2)
                         .any(|w| matches!(w, [r, l] if r.text == "-r" && l.text == "l")) => {}
             "needrestart" => add(Flag::ExecServices),
-            "dpkg-reconfigure"
+            "emerge"
+                if cluster('p')
+                    || cluster('s')
+                    || has(&["--pretend", "--search", "--info", "--searchdesc"]) => {}
+            "nix-env" if cluster('q') || starts("--query") => {}
+            "tasksel" if starts("--list") || starts("--task-packages") || starts("--task-desc") => {
+            }
+            "nala"
+            | "urpmi"
+            | "urpme"
+            | "slackpkg"
+            | "pamac"
+            | "port"
+            | "rustup"
+            | "nuget"
+            | "cabal"
+            | "opam"
+            | "subscription-manager"
+            | "leapp"
+            | "package-cleanup"
+            | "softwareupdate"
+            | "SUSEConnect"
+            | "pro"
+            | "ua"
+            | "dkms"
+            | "ubuntu-drivers"
+            | "canonical-livepatch"
+            | "ostree"
+            | "pacman-key"
+            | "debootstrap"
+            | "syspatch"
+            | "sysupgrade"
+            | "installpkg"
+            | "removepkg"
+            | "upgradepkg"
+            | "kernel-install"
+            | "mise"
+            | "asdf" => {
+                let looks = [
+                    "list",
+                    "search",
+                    "show",
+                    "status",
+                    "info",
+                    "policy",
+                    "history",
+                    "--list",
+                    "-l",
+                    "--list-keys",
+                    "-Si",
+                    "identity",
+                    "facts",
+                    "log",
+                    "config",
+                    "refs",
+                    "devices",
+                    "help",
+                    "security-status",
+                    "contents",
+                    "installed",
+                    "outdated",
+                    "inspect",
+                    "which",
+                    "current",
+                ];
+                let simulated = has(&["--dry-run", "-s", "--simulate"]);
+                if !args.is_empty() && !has(&looks) && !simulated
+                    || matches!(name, "syspatch" | "sysupgrade") && !has(&["-c", "-l"])
+                {
+                    add(Flag::ExecPackages);
+                }
+            }
+            "emerge"
+            | "nix-channel"
+            | "nix-collect-garbage"
+            | "dpkg-reconfigure"
             | "add-apt-repository"
             | "apt-add-repository"
             | "do-release-upgrade"
@@ -109,8 +186,6 @@ impl Walk<'_> {
             | "unattended-upgrades"
             | "tasksel"
             | "easy_install"
-            | "emerge"
-            | "opkg"
             | "xbps-install"
             | "xbps-remove"
             | "nix-env"
@@ -122,8 +197,8 @@ impl Walk<'_> {
             | "gdebi"
             | "alien"
             | "luarocks"
-            | "pkg"
-            | "pkg_add" => add(Flag::ExecPackages),
+            | "pkg_add"
+            | "pkg_delete" => add(Flag::ExecPackages),
             _ => return false,
         }
         true

@@ -44,6 +44,20 @@ impl Walk<'_> {
             }
             return;
         }
+        if let ParameterExpr::Parameter {
+            parameter: Parameter::NamedWithAllIndices { name, .. },
+            indirect: false,
+        } = expr
+            && let Some(all) = self.members(name)
+        {
+            for (place, value) in all.iter().enumerate() {
+                if place > 0 {
+                    into.part();
+                }
+                into.push_arg(&Arg::literal(value), true);
+            }
+            return;
+        }
         match self.changed(expr) {
             Some(arg) => into.push_arg(&arg, quoted),
             None => {
@@ -53,6 +67,14 @@ impl Walk<'_> {
                 into.push_unknown();
             }
         }
+    }
+
+    /// The members of an array, where all of them are known.
+    fn members(&self, name: &str) -> Option<Vec<String>> {
+        self.variable(&format!("{name}[@]"))?;
+        let all: Vec<String> =
+            (0..).map_while(|place| self.variable(&format!("{name}[{place}]"))).collect();
+        (!all.is_empty()).then_some(all)
     }
 
     /// The value after what is done to it; `None` where it cannot be known.

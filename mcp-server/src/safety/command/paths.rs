@@ -1,9 +1,10 @@
 //! Files of a guest that hold secrets, and files that the system stands on.
 
+use super::{secrets::named, words::UNKNOWN};
 use crate::safety::Flag;
 
 /// Secrets in their usual places: what a pattern is held against.
-pub(super) const SAMPLES: [&str; 22] = [
+pub(super) const SAMPLES: [&str; 25] = [
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",
@@ -26,6 +27,9 @@ pub(super) const SAMPLES: [&str; 22] = [
     "/run/cloud-init/instance-data-sensitive.json",
     "/etc/ssl/private/server.key",
     "/etc/ssl/private/server.pem",
+    "/etc/letsencrypt/live/site/privkey.pem",
+    "/etc/letsencrypt/archive/site/privkey1.pem",
+    "/etc/wireguard/wg0.conf",
 ];
 
 /// Folds `//`, `.` and `..`, and the ways round to the root.
@@ -61,13 +65,58 @@ pub fn secret_path(path: &str, cwd: Option<&str>) -> Option<&'static str> {
         None if path.starts_with('/') => path.to_owned(),
         None => format!("{}/{path}", cwd.unwrap_or("/")),
     };
-    let path = folded(&path);
-    let path = without_groups(&path);
-    if path.contains(['*', '?', '[', '{']) {
-        let some = SAMPLES.iter().any(|sample| fits(&path, sample));
-        return some.then_some("the pattern can name secrets");
+    let path = without_holes(&without_groups(&folded(&path)));
+    if let Some(why) = named(&path) {
+        return Some(why);
     }
-    named(&path)
+    let path = as_any_user(&path);
+    let some =
+        path.contains(['*', '?', '[', '{']) && SAMPLES.iter().any(|sample| fits(&path, sample));
+    some.then_some("the pattern can name secrets")
+}
+
+/// Whose home it is makes no difference to the samples.
+fn as_any_user(path: &str) -> String {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    if let ["", "home", user, _, ..] = parts.as_mut_slice()
+        && !user.contains(['*', '?', '[', '{'])
+    {
+        *user = "user";
+    }
+    parts.join("/")
+}
+
+/// Parts of a name that cannot be known as patterns: `/etc/${x}shadow`. A name of which nothing is
+/// known stays as it is, since it could be any.
+pub(super) fn without_holes(path: &str) -> String {
+    if !path.contains(UNKNOWN) {
+        return path.to_owned();
+    }
+    let parts = path.split('/').map(|part| match part.trim_matches(UNKNOWN) {
+        "" => part.to_owned(),
+        _ => part.replace(UNKNOWN, "*"),
+    });
+    parts.collect::<Vec<String>>().join("/")
+}
+
+/// A file with secrets below a directory that is shown whole, of those that one of the names fits
+/// where there are any.
+pub(super) fn secret_below(dir: &str, names: &[String]) -> Option<&'static str> {
+    let shown = ["/etc/", "/root/", "/home/", "/proc/"];
+    let mut parts = dir.trim_matches('/').split('/');
+    // Whose home it is makes no difference.
+    let home = parts.next() == Some("home") && parts.next().is_some();
+    let rest: Vec<&str> = parts.collect();
+    let dir = if home { format!("/home/user/{}", rest.join("/")) } else { format!("{dir}/") };
+    let dir = folded(&dir);
+    SAMPLES.into_iter().filter(|sample| shown.iter().any(|top| sample.starts_with(top))).find(
+        |sample| {
+            let below = dir == "/"
+                || sample.strip_prefix(dir.as_str()).is_some_and(|rest| rest.starts_with('/'));
+            let name = sample.rsplit('/').next().unwrap_or_default();
+            below && (names.is_empty() || names.iter().any(|n| matches(n, name)))
+        },
+    )
 }
 
 /// A group of alternatives, `@(a|b)`, as the pattern that fits at least as much.
@@ -83,78 +132,6 @@ fn without_groups(path: &str) -> String {
         }
     }
     plain
-}
-
-fn named(path: &str) -> Option<&'static str> {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    if matches!(path, "/etc/shadow" | "/etc/gshadow" | "/etc/shadow-" | "/etc/gshadow-")
-        || path.starts_with("/var/backups/") && name.contains("shadow")
-    {
-        return Some("password hashes");
-    }
-    if path.starts_with("/etc/ssh/ssh_host_") && name.ends_with("_key") {
-        return Some("the private key of the SSH server");
-    }
-    if name.starts_with("id_") && !name.ends_with(".pub") && path.contains("/.ssh/") {
-        return Some("a private SSH key");
-    }
-    if path.contains("/.ssh/") && (name.ends_with(".pem") || name.ends_with(".key")) {
-        return Some("a private SSH key");
-    }
-    if path == "/root/.ssh" || path.starts_with("/home/") && path.ends_with("/.ssh") {
-        return Some("the directory of private SSH keys");
-    }
-    if path.starts_with("/proc/") && name == "environ" {
-        return Some("the environment of a process");
-    }
-    if path.starts_with("/var/lib/cloud/") && name.starts_with("user-data")
-        || name == "instance-data-sensitive.json"
-        || path.starts_with("/var/lib/cloud/") && name.starts_with("vendor-data")
-    {
-        return Some("cloud-init user data, which can hold passwords");
-    }
-    let histories = [
-        ".bash_history",
-        ".zsh_history",
-        ".ash_history",
-        ".sh_history",
-        ".python_history",
-        ".mysql_history",
-        ".psql_history",
-        ".rediscli_history",
-        ".lesshst",
-        ".history",
-        "fish_history",
-    ];
-    if histories.contains(&name) {
-        return Some("a history of commands");
-    }
-    let private = ["/etc/ssl/private/", "/etc/pki/tls/private/"];
-    if private.iter().any(|p| path.starts_with(p)) {
-        return Some("a private key");
-    }
-    let key = [".key", ".pem", ".p12", ".pfx", ".keytab"].iter().any(|e| name.ends_with(e));
-    let public = ["/etc/ssl/certs/", "/usr/", "/etc/ca-certificates/", "/etc/pki/ca-trust/"];
-    let names = ["fullchain", "chain", "cert", "ca", "cacert", "ca-bundle", "ca-cert", "dhparam"];
-    let stem =
-        name.split('.').next().unwrap_or_default().trim_end_matches(|c: char| c.is_ascii_digit());
-    let public = public.iter().any(|p| path.starts_with(p))
-        || name.ends_with(".pem") && names.contains(&stem)
-        || path.starts_with("/proc/")
-        || path.starts_with("/sys/");
-    if key && !public {
-        return Some("a file that usually holds a private key");
-    }
-    if matches!(
-        name,
-        ".pgpass" | ".netrc" | ".my.cnf" | ".git-credentials" | ".vault-token" | "krb5.keytab"
-    ) || path.ends_with("/.aws/credentials")
-        || path.ends_with("/.docker/config.json")
-        || path.ends_with("/.kube/config")
-    {
-        return Some("stored credentials");
-    }
-    None
 }
 
 /// Whether a pattern of a shell could name a path.
@@ -189,8 +166,9 @@ fn glob(pattern: &[char], part: &[char]) -> bool {
         (Some(('?', rest)), Some((_, after))) => glob(rest, after),
         // A set counts as any character: what is in it is not looked at.
         (Some(('[', rest)), Some((_, after))) => {
-            let end = rest.iter().skip(1).position(|c| *c == ']').map(|p| p + 2);
-            end.is_some_and(|end| glob(rest.get(end..).unwrap_or_default(), after))
+            // Which bracket ends it depends on classes in it: each may.
+            let ends = rest.iter().enumerate().skip(1).filter(|(_, c)| **c == ']');
+            ends.into_iter().any(|(end, _)| glob(rest.get(end + 1..).unwrap_or_default(), after))
         }
         // Braces inside a pattern that the shell would have parted.
         (Some(('{', rest)), _) => {
@@ -218,6 +196,9 @@ pub fn written(path: &str) -> Vec<Flag> {
             ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/full"];
         let harmless = quiet.contains(&path)
             || below(&["/dev/fd", "/dev/shm", "/dev/pts", "/dev/tcp", "/dev/udp"]);
+        if path.starts_with("/dev/watchdog") {
+            return vec![Flag::ExecPower];
+        }
         return if harmless { Vec::new() } else { vec![Flag::ExecDisks] };
     }
     if below(&["/proc/self/fd"]) {
@@ -226,7 +207,7 @@ pub fn written(path: &str) -> Vec<Flag> {
     if below(&["/proc/sys/net"]) {
         return vec![Flag::ExecSystemFiles, Flag::ExecNetwork];
     }
-    if path == "/proc/sysrq-trigger" {
+    if matches!(path, "/proc/sysrq-trigger" | "/sys/power/state" | "/sys/power/disk") {
         return vec![Flag::ExecPower];
     }
     if path.ends_with("/.ssh/authorized_keys") || path.ends_with("/.ssh/authorized_keys2") {
@@ -243,6 +224,9 @@ pub fn written(path: &str) -> Vec<Flag> {
     ];
     if below(&users) {
         return vec![Flag::ExecSystemFiles, Flag::ExecUsers];
+    }
+    if is_start_file(path) {
+        return vec![Flag::ExecSystemFiles];
     }
     let system = [
         "/etc",
@@ -263,6 +247,12 @@ pub fn written(path: &str) -> Vec<Flag> {
         "/var/lib/apt",
         "/var/lib/systemd",
         "/lost+found",
+        "/run/systemd",
+        "/run/udev",
+        "/var/spool/at",
+        "/forcefsck",
+        "/fastboot",
+        "/.autorelabel",
     ];
     // Programs that people put there themselves are theirs.
     if below(&["/usr/local/share", "/usr/src"]) {
@@ -272,6 +262,49 @@ pub fn written(path: &str) -> Vec<Flag> {
         return vec![Flag::ExecSystemFiles];
     }
     Vec::new()
+}
+
+/// Files that run by themselves: at a login, by a user's service manager, by git.
+fn is_start_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let shells = [
+        ".bashrc",
+        ".bash_profile",
+        ".bash_login",
+        ".bash_logout",
+        ".bash_aliases",
+        ".profile",
+        ".zshrc",
+        ".zshenv",
+        ".zprofile",
+        ".zlogin",
+        ".xprofile",
+        ".xsessionrc",
+    ];
+    let below =
+        ["/.config/systemd/", "/.config/autostart/", "/.config/fish/", "/.ssh/", "/.git/hooks/"];
+    shells.contains(&name) || below.iter().any(|dir| path.contains(dir))
+}
+
+/// The categories of writing what a pattern of a shell names: what its first part can mean counts.
+#[must_use]
+pub fn written_by_pattern(path: &str) -> Vec<Flag> {
+    const ROOTS: [&str; 14] = [
+        "etc", "usr", "boot", "efi", "lib", "lib32", "lib64", "bin", "sbin", "proc", "sys", "dev",
+        "root", "var",
+    ];
+    let (first, rest) = path.trim_start_matches('/').split_once('/').unwrap_or((path, ""));
+    if !first.contains(['*', '?', '[', '{']) {
+        return written(path);
+    }
+    let mut all: Vec<Flag> = Vec::new();
+    let first = first.trim_start_matches('/');
+    let fit = |root: &&str| part_fits(first, root) && !(*root == "dev" && rest.is_empty());
+    for root in ROOTS.into_iter().filter(fit) {
+        let found = written(&format!("/{root}/{rest}"));
+        all.extend(found.into_iter().filter(|f| !all.contains(f)).collect::<Vec<_>>());
+    }
+    all
 }
 
 /// Whether a path of Windows belongs to the system.

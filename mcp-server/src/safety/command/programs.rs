@@ -1,6 +1,7 @@
 //! Programs and what they do, by their arguments.
 
 use super::{
+    managed::MANAGED,
     reads::VERBS,
     walk::{Input, Walk},
     words::Arg,
@@ -16,10 +17,11 @@ impl Walk<'_> {
         };
         let plain = || args.iter().filter(|a| !a.is_option());
         let count = plain().count();
-        if let Some(table) = VERBS.iter().find(|t| t.names.contains(&name)) {
+        self.outputs(name, args);
+        if let Some(table) = VERBS.iter().chain(MANAGED).find(|t| t.names.contains(&name)) {
             return self.verbs(table, name, args);
         }
-        if self.packages(name, args) || self.store(name, args) {
+        if self.packages(name, args) || self.store(name, args) || self.management(name, args) {
             return;
         }
         let mut add = |flag: Flag| self.found.add(flag, name);
@@ -62,7 +64,8 @@ impl Walk<'_> {
             "git" => self.git(args),
             "redis-cli" | "valkey-cli" => self.redis(args, input),
             "mysqladmin" | "mariadb-admin" => self.mysqladmin(args),
-            "docker" | "podman" | "nerdctl" | "docker-compose" | "podman-compose" => {
+            "docker" | "podman" | "nerdctl" | "docker-compose" | "podman-compose" | "crictl"
+            | "ctr" => {
                 self.docker(name, args, input);
             }
             "dropuser" | "createuser" => add(Flag::ExecUsers),
@@ -85,12 +88,22 @@ impl Walk<'_> {
             {
                 add(Flag::ExecServices)
             }
+            "rc" | "openrc" if has(&["reboot", "shutdown", "single"]) => {
+                add(Flag::ExecPower);
+                add(Flag::ExecServices);
+            }
             "update-rc.d" | "rc" | "openrc" | "s6-rc" | "start-stop-daemon" | "kill" | "pkill"
             | "killall" | "killall5" | "pg_ctlcluster" | "svc" | "telinit-service" => {
                 if name == "kill" && (has(&["-l", "-L"]) || args.iter().any(|a| a.text == "-0")) {
                     return;
                 }
-                if name == "kill" && plain().any(|a| a.text == "1") {
+                let first = matches!(name, "pkill" | "killall")
+                    && plain().any(|a| matches!(a.text.as_str(), "systemd" | "init"));
+                if first {
+                    add(Flag::ExecPower);
+                }
+                let everything = args.len() > 1 && args.last().is_some_and(|a| a.text == "-1");
+                if name == "kill" && (everything || plain().any(|a| a.text == "1")) {
                     add(Flag::ExecPower);
                 }
                 add(Flag::ExecServices);
@@ -102,7 +115,10 @@ impl Walk<'_> {
             "fail2ban-client" => self.fail2ban(args),
             "busctl" | "dbus-send" | "gdbus" | "qdbus" => self.bus(name, args),
             "nomad" | "vault" if has(&["leave", "stop", "reload", "delete", "seal"]) => {
-                add(Flag::ExecServices)
+                add(Flag::ExecServices);
+                if has(&["delete"]) {
+                    add(Flag::ExecDelete);
+                }
             }
             // Disks.
             name if name.starts_with("mkfs") || name.starts_with("fsck") && !cluster('n') => {
@@ -121,12 +137,13 @@ impl Walk<'_> {
             | "qemu-nbd" | "quotaon" | "quotaoff" | "setquota" | "edquota" | "smartctl"
             | "sdparm" | "bcachefs" | "lvm" | "nbd-client" | "iscsiadm" | "reiserfsck"
             | "xfs_fsr" | "e4defrag" => self.disk(name, args),
-            "dd" => self.dd(args),
+            "dd" | "dcfldd" | "dc3dd" | "sg_dd" | "busybox-dd" => self.dd(args),
             "zfs-auto-snapshot" => add(Flag::ExecDisks),
             // Users.
             "passwd" if has(&["-S", "--status"]) => {}
             "chage" if has(&["-l", "--list"]) => {}
             "pdbedit" if cluster('L') => {}
+            "faillock" if !starts("--reset") => {}
             "useradd" | "usermod" | "userdel" | "adduser" | "deluser" | "groupadd" | "groupmod"
             | "groupdel" | "addgroup" | "delgroup" | "gpasswd" | "passwd" | "chpasswd"
             | "chgpasswd" | "chage" | "chsh" | "chfn" | "newusers" | "vipw" | "vigr" | "visudo"
@@ -186,7 +203,7 @@ impl Walk<'_> {
                     || starts("--change")
                     || starts("--panic")
                     || starts("--runtime")
-                    || starts("--direct")
+                    || starts("--passthrough")
                     || starts("--load");
                 if !looks || changes {
                     add(Flag::ExecNetwork);
@@ -199,6 +216,13 @@ impl Walk<'_> {
                 ]) =>
             {
                 add(Flag::ExecNetwork);
+            }
+            "ethtool"
+                if ["--set", "--reset", "--change", "--flash", "--negotiate", "--coalesce"]
+                    .iter()
+                    .any(|o| starts(o)) =>
+            {
+                add(Flag::ExecNetwork)
             }
             "ethtool"
                 if has(&[
@@ -218,6 +242,7 @@ impl Walk<'_> {
             {
                 add(Flag::ExecNetwork)
             }
+            "iptables-restore" | "ip6tables-restore" if has(&["--test", "-t"]) => {}
             "ifup"
             | "ifdown"
             | "ifreload"
@@ -306,11 +331,15 @@ impl Walk<'_> {
                         && !has(&["makestep", "online", "offline", "add", "delete", "shutdown"]))
                     || (name == "postconf" && !has(&["-e", "-M", "-X"]) && !starts("-e"))
                     || (name == "ldconfig" && has(&["-p"]))
+                    || (name.starts_with("dpkg-")
+                        && has(&["--list", "--truename", "--listpackage"]))
                     || (name == "proxmox-boot-tool" && has(&["status", "list"]));
                 if !looks {
                     add(Flag::ExecSystemFiles);
                 }
-                if name == "crontab" && has(&["-r"]) {
+                if name == "crontab" && has(&["-r"])
+                    || name == "systemd-tmpfiles" && has(&["--clean", "--remove", "--purge"])
+                {
                     add(Flag::ExecDelete);
                 }
             }
@@ -341,12 +370,17 @@ impl Walk<'_> {
             },
             "tcpdump" if starts("-z") => add(Flag::ExecShell),
             "nmap" => {
-                let scripts = args
-                    .iter()
-                    .any(|a| a.text.starts_with("--script") && (a.text.contains('/') || a.unknown));
+                let path = |a: &Arg| a.text.contains('/') || a.unknown;
+                let scripts = args.iter().any(|a| a.text.starts_with("--script") && path(a))
+                    || args.windows(2).any(|w| {
+                        matches!(w, [option, value] if option.text == "--script" && path(value))
+                    });
                 if scripts || has(&["--interactive"]) {
                     add(Flag::ExecShell);
                 }
+            }
+            "m4" | "dc" | "ftp" if matches!(input, Input::Text(text) if text.contains(['!', '`']) || text.contains("syscmd")) => {
+                add(Flag::ExecShell)
             }
             "m4" | "gnuplot" | "dc" if count > 0 || *input == Input::Unknown => {
                 add(Flag::ExecShell)
@@ -361,7 +395,7 @@ impl Walk<'_> {
                 self.code(name, args);
             }
             "ssh" | "mosh" | "rsh" | "telnet"
-                if count > 1
+                if count > 0
                     || args.iter().any(|a| a.text.to_ascii_lowercase().contains("command=")) =>
             {
                 add(Flag::ExecShell);
@@ -374,15 +408,14 @@ impl Walk<'_> {
             {
                 add(Flag::ExecShell);
             }
-            "man"
-                if has(&["-P", "-H"]) || starts("--pager") || starts("-P") || starts("--html") =>
-            {
+            "man" if starts("-H") || starts("--pager") || starts("-P") || starts("--html") => {
                 add(Flag::ExecShell)
             }
             "zip" if starts("-TT") || starts("--unzip-command") => add(Flag::ExecShell),
             "getent" if has(&["shadow", "gshadow"]) => {
                 self.found.secret = Some("/etc/shadow".to_owned());
             }
+            "vim.tiny" | "vim.basic" | "vim.nox" | "vim.gtk3" => self.editor("vim", args, input),
             "vi" | "vim" | "nvim" | "ex" | "view" | "nano" | "ed" | "emacs" | "joe" | "micro"
             | "mcedit" => self.editor(name, args, input),
             "tar" | "bsdtar" => self.tar(args),
@@ -395,7 +428,7 @@ impl Walk<'_> {
             | "setcap" | "mktemp" | "openssl" | "gpg" => {
                 self.files(name, args);
             }
-            _ => {}
+            _ => self.unknown_program(name, args),
         }
     }
 

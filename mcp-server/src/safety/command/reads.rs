@@ -12,7 +12,7 @@ pub(super) struct Verbs {
     pub bare: bool,
 }
 
-const fn verbs(
+pub(super) const fn verbs(
     names: &'static [&'static str],
     flag: Flag,
     looks: &'static [&'static str],
@@ -47,6 +47,8 @@ pub(super) const VERBS: &[Verbs] = &[
             "help",
             "madison",
             "indextargets",
+            "download",
+            "source",
         ],
         true,
     ),
@@ -75,6 +77,8 @@ pub(super) const VERBS: &[Verbs] = &[
             "check",
             "help",
             "needs-restarting",
+            "makecache",
+            "versionlock",
             "group",
             "grouplist",
             "groupinfo",
@@ -88,7 +92,7 @@ pub(super) const VERBS: &[Verbs] = &[
         Packages,
         &[
             "info", "list", "search", "policy", "version", "stats", "dot", "verify", "audit",
-            "manifest",
+            "manifest", "fetch",
         ],
         true,
     ),
@@ -126,6 +130,8 @@ pub(super) const VERBS: &[Verbs] = &[
             "ls",
             "help",
             "needs-rebooting",
+            "refresh",
+            "ref",
         ],
         true,
     ),
@@ -156,7 +162,10 @@ pub(super) const VERBS: &[Verbs] = &[
     verbs(
         &["pip", "pip3", "pipx", "uv"],
         Packages,
-        &["list", "show", "freeze", "search", "check", "help", "config", "debug", "index"],
+        &[
+            "list", "show", "freeze", "search", "check", "help", "config", "debug", "index",
+            "download",
+        ],
         true,
     ),
     verbs(
@@ -441,6 +450,5 @@ pub(super) const VERBS: &[Verbs] = &[
         &["--display", "--list", "--query", "--get-selections"],
         true,
     ),
-    verbs(&["semanage"], SystemFiles, &[], true),
     verbs(&["aa-status", "apparmor_status", "getenforce", "sestatus"], SystemFiles, &[], true),
 ];

@@ -4,7 +4,7 @@ use super::{
     builtins::OWN_INPUT,
     paths,
     walk::{Input, Walk},
-    words::Arg,
+    words::{Arg, UNKNOWN},
     wrappers::after_options,
 };
 use crate::safety::Flag;
@@ -28,12 +28,12 @@ pub(super) fn is_standard(dir: &str) -> bool {
 }
 
 /// Shells: `-c` has a text, a first word is a script, else the input is run.
-const SHELLS: [&str; 13] = [
+const SHELLS: [&str; 20] = [
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "fish", "csh", "tcsh", "yash",
-    "posh",
+    "posh", "oksh", "loksh", "hush", "elvish", "osh", "ysh", "ion",
 ];
 /// Interpreters: whatever they run cannot be looked into.
-const INTERPRETERS: [&str; 42] = [
+const INTERPRETERS: [&str; 50] = [
     "python",
     "python2",
     "python3",
@@ -76,11 +76,19 @@ const INTERPRETERS: [&str; 42] = [
     "pry",
     "nu",
     "xonsh",
+    "swipl",
+    "ghc",
+    "gforth",
+    "csi",
+    "gsi",
+    "janet",
+    "fennel",
+    "dart",
 ];
 /// Endings of scripts, which are one's own wherever they lie.
 const SCRIPTS: [&str; 7] = [".sh", ".bash", ".py", ".pl", ".rb", ".php", ".js"];
 /// Programs that name files without reading them.
-const NAMES_ONLY: [&str; 33] = [
+const NAMES_ONLY: [&str; 41] = [
     "echo",
     "printf",
     "ls",
@@ -114,6 +122,14 @@ const NAMES_ONLY: [&str; 33] = [
     "id",
     "cd",
     "which",
+    "file",
+    "namei",
+    "tree",
+    "pwd",
+    "dpkg",
+    "rpm",
+    "htpasswd",
+    "htdigest",
 ];
 
 /// Whether a program names files without reading them.
@@ -130,8 +146,23 @@ impl Walk<'_> {
             return;
         }
         let path = first.text.as_str();
+        // `{fd}>file program`, `time -v program`: what stands before is no program to every shell.
+        let descriptor = path.strip_prefix('{').and_then(|p| p.strip_suffix('}'));
+        let skipped = descriptor.is_some_and(|d| {
+            !d.is_empty() && d.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        });
+        if (skipped || first.is_option() || path == "--") && !args.is_empty() {
+            return self.program_run(args, input);
+        }
         if path.len() > 2 && path.contains(['*', '?', '[']) {
             self.found.add(Flag::ExecShell, "a program that a pattern names");
+            return;
+        }
+        if !path.is_ascii() {
+            self.found.add(Flag::ExecShell, "a program whose name is not what it looks like");
+            return;
+        }
+        if super::windows::argv(path, args, self.found) {
             return;
         }
         let name = self.program_name(path);
@@ -147,7 +178,16 @@ impl Walk<'_> {
             name if name.starts_with("toybox") => "toybox",
             name => name,
         };
+        let asks = matches!(args, [only] if matches!(only.text.as_str(), "--help" | "--version"));
+        if asks && !path.contains("/init.d/") && !self.is_function(name) {
+            return;
+        }
+        let open = ["git", "ip", "tar", "dd"].contains(&name);
+        if open && args.first().is_some_and(|a| a.text.chars().all(|c| c == UNKNOWN) && a.unknown) {
+            self.found.add(Flag::ExecShell, "a verb that is put together while it runs");
+        }
         self.mentions(name, args);
+        self.leaks(name, args, input);
         if path.starts_with("/etc/init.d/") {
             if args.first().is_none_or(|a| a.text != "status") {
                 self.found.add(Flag::ExecServices, &format!("{path} starts or stops a service"));
@@ -161,6 +201,7 @@ impl Walk<'_> {
             return self.shell(name, args, input);
         }
         let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let name = if bare == "pip" { bare } else { name };
         if INTERPRETERS.contains(&name) || INTERPRETERS.contains(&bare) {
             return self.interpreter(name, args, input);
         }
@@ -196,6 +237,9 @@ impl Walk<'_> {
             let behind = arg.text.split_once('=').map(|(_, value)| value);
             let glued =
                 arg.text.get(2..).filter(|_| arg.is_option() && !arg.text.starts_with("--"));
+            for part in behind.into_iter().flat_map(|b| b.split(',')) {
+                self.reads(&Arg::literal(part));
+            }
             for part in [behind, glued].into_iter().flatten().filter(|p| !p.is_empty()) {
                 self.reads(&Arg::literal(part));
             }
@@ -232,6 +276,15 @@ impl Walk<'_> {
             .iter()
             .position(|a| a.is_option() && !a.text.starts_with("--") && a.text.contains('c'))
             .or_else(|| args.iter().position(|a| name == "fish" && a.text == "--command"));
+        // More options may stand before the text: -c -x TEXT, -c -- TEXT.
+        let at = at.map(|at| {
+            let more = args.get(at + 1..).unwrap_or_default();
+            let option = |a: &&Arg| {
+                (a.is_option() || a.text.len() > 1 && a.text.starts_with('+')) && a.text != "--"
+            };
+            let skipped = more.iter().take_while(option).count();
+            at + skipped + usize::from(more.get(skipped).is_some_and(|a| a.text == "--"))
+        });
         if let Some(at) = at
             && let Some(text) = args.get(at + 1).cloned()
         {
@@ -256,14 +309,25 @@ impl Walk<'_> {
         }
         let reads_input = args.iter().any(|a| a.text == "-s");
         match args.get(at) {
+            Some(script) if script.text == "-" && args.len() > at + 1 => {
+                self.found.add(Flag::ExecShell, "a script");
+            }
             Some(script) if OWN_INPUT.contains(&script.text.as_str()) || script.text == "-" => {
                 self.shell_input(input)
             }
             Some(script) if !reads_input => {
                 self.found.add(Flag::ExecShell, &format!("the script {}", script.text));
             }
-            _ => self.apart(|walk| walk.shell_input(input)),
+            _ => self.bare_shell(input),
         }
+    }
+
+    /// A shell that is given nothing to do: it reads what it runs, and a person may type that.
+    pub(super) fn bare_shell(&mut self, input: &Input) {
+        if *input == Input::Nothing {
+            self.found.add(Flag::ExecShell, "a shell that is told later what to run");
+        }
+        self.apart(|walk| walk.shell_input(input));
     }
 
     fn interpreter(&mut self, name: &str, args: &[Arg], input: &Input) {

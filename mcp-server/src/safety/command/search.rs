@@ -32,17 +32,9 @@ impl Walk<'_> {
     pub(super) fn xargs(&mut self, args: &[Arg], input: &Input) {
         let at = after_options(
             args,
-            "aEIiLlnPsd",
-            &[
-                "arg-file",
-                "delimiter",
-                "max-lines",
-                "max-args",
-                "max-procs",
-                "replace",
-                "max-chars",
-                "process-slot-var",
-            ],
+            // -i, -l and -e take their value glued or not at all.
+            "aEILnPsdSRJ",
+            &["arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"],
         );
         let rest = args.get(at..).unwrap_or_default().to_vec();
         if rest.is_empty() {
@@ -72,7 +64,16 @@ impl Walk<'_> {
                     self.run(&words, &Input::Unknown);
                 }
             }
-            _ => self.with_holes(&rest, &hole, true),
+            _ => {
+                if let Some(dirs) = self.listed.take() {
+                    if rest.first().is_some_and(|w| changes_files(&w.text)) {
+                        dirs.iter().for_each(|dir| self.writes(dir));
+                    }
+                    let dirs: Vec<&Arg> = dirs.iter().collect();
+                    self.found_unnamed(&dirs, &rest);
+                }
+                self.with_holes(&rest, &hole, true);
+            }
         }
     }
 
@@ -129,20 +130,12 @@ impl Walk<'_> {
                     if reads && let Some(path) = self.secret_found(args) {
                         self.reads(&Arg::literal(path));
                     }
+                    if searched(args).is_empty() && !of_other_kind(args) {
+                        self.found_unnamed(&starts, &words);
+                    }
                     // What is found below a system directory is a system file.
                     let program = words.first().map(|w| w.text.clone()).unwrap_or_default();
-                    let changes = matches!(
-                        program.as_str(),
-                        "chmod"
-                            | "chown"
-                            | "chgrp"
-                            | "sed"
-                            | "mv"
-                            | "cp"
-                            | "rm"
-                            | "tee"
-                            | "truncate"
-                    );
+                    let changes = changes_files(&program);
                     if changes {
                         for start in &starts {
                             self.writes(start);
@@ -193,20 +186,65 @@ impl Walk<'_> {
     }
 
     /// What `find` prints, where it looks for a file with secrets.
-    pub(super) fn find_prints(&self, words: &[Arg]) -> Input {
-        match self.secret_found(words.get(1..).unwrap_or_default()) {
+    pub(super) fn find_prints(&mut self, words: &[Arg]) -> Input {
+        let args = words.get(1..).unwrap_or_default();
+        if searched(args).is_empty() && !of_other_kind(args) {
+            self.listed = Some(args.iter().take_while(|a| !a.is_option()).cloned().collect());
+        }
+        match self.secret_found(args) {
             Some(path) => Input::Text(path.to_owned()),
             None => Input::Unknown,
         }
     }
 }
 
+/// Whether `find` looks for what is no plain file.
+fn of_other_kind(args: &[Arg]) -> bool {
+    args.windows(2).any(|w| matches!(w, [t, k] if t.text == "-type" && !k.text.contains('f')))
+}
+
 /// The names and paths that `find` looks for.
 fn searched(args: &[Arg]) -> Vec<String> {
-    let tests = ["-name", "-iname", "-path", "-wholename", "-ipath"];
+    let tests = [
+        "-name",
+        "-iname",
+        "-path",
+        "-wholename",
+        "-ipath",
+        "-regex",
+        "-iregex",
+        "-samefile",
+        "-inum",
+    ];
     let pairs = args.iter().zip(args.iter().skip(1));
     pairs
         .filter(|(test, _)| tests.contains(&test.text.as_str()))
         .map(|(_, name)| name.text.clone())
         .collect()
+}
+
+/// Programs that change the files that they are handed.
+fn changes_files(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or_default();
+    matches!(
+        name,
+        "chmod"
+            | "chown"
+            | "chgrp"
+            | "sed"
+            | "mv"
+            | "cp"
+            | "rm"
+            | "tee"
+            | "truncate"
+            | "touch"
+            | "ln"
+            | "install"
+            | "chattr"
+            | "setfacl"
+            | "perl"
+            | "dos2unix"
+            | "rename"
+            | "shred"
+    )
 }

@@ -90,6 +90,19 @@ fn single(statement: &str, found: &mut Finding) {
     {
         found.add(Flag::ExecShell, "a statement that runs a program or writes a file");
     }
+    if has("pg_terminate_backend") || has("pg_cancel_backend") || has("pg_reload_conf") {
+        found.add(Flag::ExecServices, "a statement that ends connections");
+    }
+    if matches!(first, "shutdown" | "kill")
+        || pair(&["stop", "start"], &["slave", "replica", "group_replication"])
+    {
+        found.add(Flag::ExecServices, "a statement that stops a service");
+    }
+    if pair(&["reset"], &["master", "slave", "replica", "binary"])
+        || pair(&["purge"], &["binary", "master"])
+    {
+        found.add(Flag::ExecDelete, "a statement that deletes logs");
+    }
     if matches!(first, "select" | "show" | "describe" | "desc" | "values" | "pragma" | "table") {
         return;
     }

@@ -28,6 +28,12 @@ impl Walk<'_> {
             "consul" => &["delete"],
             "mongorestore" => &["--drop"],
             "pg_restore" => &["-c", "--clean"],
+            "duplicity" => &[
+                "remove-older-than",
+                "remove-all-but-n-full",
+                "remove-all-inc-of-but-n-full",
+                "cleanup",
+            ],
             "postsuper" => &["-d"],
             "exim" | "exim4" => &["-Mrm"],
             _ => return false,
@@ -53,6 +59,17 @@ impl Walk<'_> {
                 self.found.add(Flag::ExecShell, "statements from a file");
             }
             _ => {}
+        }
+        let runs = |a: &Arg| {
+            a.text.contains("sftp.command=")
+                || a.text.starts_with("--rsh")
+                || a.text.starts_with("--content-from-command")
+                || a.text.starts_with("--paths-from-command")
+                || a.text.contains("${run")
+                || name.starts_with("exim") && a.text.starts_with("-C")
+        };
+        if args.iter().any(runs) {
+            self.found.add(Flag::ExecShell, &format!("{name} that runs a program"));
         }
         if args.iter().any(|a| a.text.starts_with("--password-command")) {
             self.found.add(Flag::ExecShell, "a program that tells the password");

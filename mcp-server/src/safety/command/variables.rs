@@ -3,7 +3,7 @@
 use super::run::is_standard;
 
 /// Variables that name code or options for a program that is not named in the command.
-const CODE: [&str; 36] = [
+const CODE: [&str; 40] = [
     "BASH_ENV",
     "ENV",
     "PROMPT_COMMAND",
@@ -40,6 +40,10 @@ const CODE: [&str; 36] = [
     "GREP_OPTIONS",
     "BORG_PASSCOMMAND",
     "OPENSSL_CONF",
+    "RSYNC_CONNECT_PROG",
+    "CURL_HOME",
+    "PSQLRC",
+    "APT_CONFIG",
 ];
 /// Programs that a variable may name without harm.
 const SHOWING: [&str; 6] = ["cat", "less", "more", "most", "bat", "true"];
@@ -55,6 +59,9 @@ pub(super) fn decides(name: &str, value: Option<&str>) -> bool {
     if name == "PATH" {
         // What is not known is most often the former path.
         return value.is_some_and(|v| v.split(':').any(|dir| !is_standard(dir)));
+    }
+    if name == "LESS" {
+        return value.is_none_or(|v| v.contains(['+', '!']));
     }
     if name == "PS4" {
         return value.is_none_or(|v| v.contains("$(") || v.contains('`'));

@@ -1,12 +1,34 @@
 //! Programs that are told by a verb what to do, by the table of `reads.rs`.
 
-use super::{reads::Verbs, walk::Walk, words::Arg, wrappers::after_options};
+use super::{managed::noun_looks, reads::Verbs, walk::Walk, words::Arg, wrappers::after_options};
 use crate::safety::Flag;
 
 impl Walk<'_> {
     pub(super) fn verbs(&mut self, table: &Verbs, name: &str, args: &[Arg]) {
         let values: &[&str] = match name {
-            "systemctl" => &["host", "machine", "type", "state", "lines", "output", "property"],
+            "systemctl" => &[
+                "host",
+                "machine",
+                "type",
+                "state",
+                "lines",
+                "output",
+                "property",
+                "message",
+                "what",
+                "kill-whom",
+                "kill-value",
+                "signal",
+                "job-mode",
+                "when",
+                "root",
+                "image",
+                "preset-mode",
+                "boot-loader-menu",
+                "boot-loader-entry",
+                "reboot-argument",
+                "timestamp",
+            ],
             "kubectl" | "helm" | "oc" => &["namespace", "context", "kubeconfig", "cluster"],
             _ => &[],
         };
@@ -18,6 +40,10 @@ impl Walk<'_> {
             "virsh" => "cdkKlq",
             "rabbitmqctl" => "npt",
             "supervisorctl" => "cspu",
+            "varnishadm" => "nSTt",
+            "ldapdelete" | "ldapmodify" | "ldapadd" => "DwHhpfySPxY",
+            "ceph" | "rbd" | "rados" => "cnkmp",
+            "portsnap" | "freebsd-update" => "bdfkrstv",
             _ => "",
         };
         self.options_that_run(name, args);
@@ -30,7 +56,10 @@ impl Walk<'_> {
         if asks || args.iter().any(tries) {
             return;
         }
-        let simulates = args.iter().any(|a| a.text == "-s" || a.text == "-h");
+        let simulates = args.iter().any(|a| {
+            matches!(a.text.as_str(), "-s" | "-h" | "-sV" | "-Vs" | "--no-act" | "--print-uris")
+                || a.text == "--recon"
+        });
         if simulates && matches!(name, "apt" | "apt-get" | "aptitude") {
             return;
         }
@@ -65,6 +94,8 @@ impl Walk<'_> {
             "hibernate",
             "hybrid-sleep",
             "suspend-then-hibernate",
+            "sleep",
+            "switch-root",
             "rescue",
             "emergency",
             "exit",
@@ -85,10 +116,31 @@ impl Walk<'_> {
                     "systemd-reboot.service",
                     "systemd-poweroff.service",
                     "systemd-halt.service",
+                    "shutdown.target",
+                    "suspend.target",
+                    "hibernate.target",
+                    "hybrid-sleep.target",
+                    "sleep.target",
+                    "systemd-suspend.service",
+                    "rescue.service",
+                    "emergency.service",
                 ]
                 .contains(&a.text.as_str())
                     // `isolate` adds the ending itself.
                     || word.text == "isolate" && power.contains(&a.text.as_str())
+                    || matches!(word.text.as_str(), "start" | "restart")
+                        && matches!(
+                            a.text.as_str(),
+                            "rescue"
+                                | "emergency"
+                                | "systemd-reboot"
+                                | "systemd-poweroff"
+                                | "systemd-halt"
+                                | "systemd-suspend"
+                                | "systemd-hibernate"
+                                | "systemd-kexec"
+                                | "runlevel0.target"
+                        )
             });
             if power.contains(&word.text.as_str()) || target {
                 return self.found.add(Flag::ExecPower, &format!("systemctl {}", word.text));
@@ -107,6 +159,14 @@ impl Walk<'_> {
     pub(super) fn looks_deeper(&mut self, name: &str, table: &Verbs, args: &[Arg], at: usize) {
         let second = args.get(at + 1).map(|a| a.text.as_str()).unwrap_or_default();
         let verb = args.get(at).map(|a| a.text.as_str()).unwrap_or_default();
+        if noun_looks(name, verb, second) == Some(false) {
+            let deletes = ["rm", "delete", "destroy", "purge", "remove"];
+            if deletes.iter().any(|d| second == *d) {
+                self.found.add(Flag::ExecDelete, &format!("{name} {verb} {second}"));
+            }
+            self.found.add(table.flag, &format!("{name} {verb} {second}"));
+            return;
+        }
         let changes = match (name, verb) {
             ("dnf" | "yum" | "dnf5" | "microdnf" | "tdnf", "history") => {
                 matches!(second, "undo" | "redo" | "rollback" | "replay" | "store")
@@ -122,6 +182,12 @@ impl Walk<'_> {
                 )
             }
             ("npm", "audit") => second == "fix",
+            ("dnf" | "yum" | "dnf5", "versionlock") => {
+                matches!(second, "add" | "delete" | "clear" | "exclude")
+            }
+            ("conda" | "mamba", "env") => {
+                matches!(second, "create" | "remove" | "update")
+            }
             ("ufw", "app") => !matches!(second, "list" | "info"),
             _ => false,
         };
@@ -161,6 +227,24 @@ impl Walk<'_> {
             }
             // Without a name it lists what could be imported.
             ("zpool", "import") if operands == 1 && !has(&["-a"]) => Some(&[]),
+            ("rbd", "rm" | "remove" | "trash" | "mv") | ("rados", "rm" | "purge" | "rmpool") => {
+                Some(&[ExecDelete, ExecDisks])
+            }
+            ("rpm-ostree" | "bootc", _) if has(&["--reboot", "-r", "--apply"]) => {
+                Some(&[Flag::ExecPackages, Flag::ExecPower])
+            }
+            ("transactional-update", "reboot") => Some(&[Flag::ExecPower]),
+            ("transactional-update", "shell" | "run") => Some(&[Flag::ExecShell]),
+            ("doveadm", "expunge" | "purge") => Some(&[ExecDelete]),
+            ("kubeadm", "reset") | ("lxc" | "incus", "delete" | "rm") => {
+                Some(&[ExecDelete, ExecServices])
+            }
+            ("pg_dropcluster" | "lxc-destroy", _) => Some(&[ExecDelete, ExecServices]),
+            ("ldapdelete", _) => Some(&[ExecDelete, ExecUsers]),
+            ("samba-tool", "delete") => Some(&[ExecDelete, ExecUsers]),
+            ("snapper" | "timeshift", "delete" | "rm" | "--delete") => {
+                Some(&[ExecDelete, ExecDisks])
+            }
             ("kubectl" | "oc", "delete") | ("helm", "uninstall" | "delete" | "del" | "un") => {
                 Some(&[ExecDelete, ExecServices])
             }

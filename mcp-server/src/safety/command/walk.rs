@@ -11,7 +11,11 @@ use brush_parser::{
     },
 };
 
-use super::{Finding, output, paths, tangle::is_tangled, words::Arg};
+use super::{
+    Finding, output, paths,
+    tangle::is_tangled,
+    words::{Arg, UNKNOWN},
+};
 use crate::safety::Flag;
 
 /// Deepest nesting of texts, substitutions and wrappers that is followed.
@@ -44,6 +48,8 @@ pub struct Walk<'f> {
     steps: usize,
     /// How many rounds of loops around this place are walked one by one.
     rounds: usize,
+    /// Directories whose files, all of them, are what this pipe hands on.
+    pub(super) listed: Option<Vec<Arg>>,
 }
 
 impl<'f> Walk<'f> {
@@ -59,6 +65,7 @@ impl<'f> Walk<'f> {
             depth: 0,
             steps: 0,
             rounds: 1,
+            listed: None,
         }
     }
 
@@ -158,6 +165,7 @@ impl<'f> Walk<'f> {
 
     fn pipeline(&mut self, pipeline: &Pipeline, input: &Input) -> Input {
         let mut input = input.clone();
+        self.listed = None;
         let many = pipeline.seq.len() > 1;
         for command in &pipeline.seq {
             let mut output = Input::Unknown;
@@ -288,18 +296,44 @@ impl<'f> Walk<'f> {
             ExtendedTestExpr::And(a, b) | ExtendedTestExpr::Or(a, b) => {
                 self.test(a);
                 self.test(b);
+                self.test_in_sh(b);
             }
-            ExtendedTestExpr::Not(a) | ExtendedTestExpr::Parenthesized(a) => self.test(a),
+            ExtendedTestExpr::Parenthesized(a) => {
+                self.test(a);
+                self.test_in_sh(a);
+            }
+            ExtendedTestExpr::Not(a) => self.test(a),
             ExtendedTestExpr::UnaryTest(_, word) => {
                 let words = self.expand(&word.value);
                 self.indexes(&words);
             }
-            ExtendedTestExpr::BinaryTest(_, a, b) => {
+            ExtendedTestExpr::BinaryTest(sign, a, b) => {
+                // To a plain shell `>` and `<` are redirections here too.
+                if format!("{sign:?}").contains("Sort") {
+                    let path = self.expand_one(&b.value);
+                    if path.text.starts_with('/') {
+                        self.reads(&path);
+                        self.writes(&path);
+                    }
+                }
                 for side in [a, b] {
                     let words = self.expand(&side.value);
                     self.indexes(&words);
                 }
             }
+        }
+    }
+
+    /// To a plain shell `[[` is a program, and what stands behind `||` another.
+    fn test_in_sh(&mut self, test: &ExtendedTestExpr) {
+        let (ExtendedTestExpr::UnaryTest(_, word) | ExtendedTestExpr::BinaryTest(_, word, _)) =
+            test
+        else {
+            return;
+        };
+        let words = self.expand(&word.value);
+        if words.iter().all(|w| !w.unknown) {
+            self.run(&words, &Input::Nothing);
         }
     }
 
@@ -322,10 +356,14 @@ impl<'f> Walk<'f> {
                             self.reads(&path);
                             *input = Input::Unknown;
                         }
-                        IoFileRedirectKind::DuplicateInput
-                        | IoFileRedirectKind::DuplicateOutput => {}
+                        IoFileRedirectKind::DuplicateInput => *input = Input::Unknown,
+                        IoFileRedirectKind::DuplicateOutput => {}
                         _ => {
-                            self.writes(&path);
+                            if matches!(kind, IoFileRedirectKind::ReadAndWrite) {
+                                self.reads(&path);
+                                *input = Input::Unknown;
+                            }
+                            self.writes_to(&path);
                             return matches!(
                                 kind,
                                 IoFileRedirectKind::Write | IoFileRedirectKind::Clobber
@@ -342,11 +380,18 @@ impl<'f> Walk<'f> {
                 IoFileRedirectTarget::Duplicate(word) => {
                     // `>&name` writes a file unless the name is a number.
                     let target = self.expand_one(&word.value);
-                    if !target.text.chars().all(|c| c.is_ascii_digit() || c == '-') {
-                        self.writes(&target);
+                    if matches!(kind, IoFileRedirectKind::DuplicateInput) {
+                        *input = Input::Unknown;
+                    } else if !target.text.chars().all(|c| c.is_ascii_digit() || c == '-') {
+                        self.writes_to(&target);
                     }
                 }
-                IoFileRedirectTarget::Fd(_) => {}
+                IoFileRedirectTarget::Fd(fd) => {
+                    // Another descriptor can be anything that was opened before.
+                    if matches!(kind, IoFileRedirectKind::DuplicateInput) && *fd != 0 {
+                        *input = Input::Unknown;
+                    }
+                }
             },
             IoRedirect::HereDocument(_, document) => {
                 *input = if document.requires_expansion {
@@ -362,7 +407,7 @@ impl<'f> Walk<'f> {
             }
             IoRedirect::OutputAndError(word, _) => {
                 let path = self.expand_one(&word.value);
-                self.writes(&path);
+                self.writes_to(&path);
             }
         }
         false
@@ -379,8 +424,12 @@ impl<'f> Walk<'f> {
         if let Some(name) = &simple.word_or_name {
             words.extend(self.expand(&name.value));
         }
+        let mut parted = None;
         for item in simple.suffix.iter().flat_map(|s| &s.0) {
             self.item(item, &mut words, &mut input, &mut replaces);
+            if let CommandPrefixOrSuffixItem::IoRedirect(IoRedirect::OutputAndError(..)) = item {
+                parted = Some(words.len());
+            }
         }
         let name = words.first().map(|w| w.text.as_str());
         let prints_nothing = |w: &Arg| w.text.is_empty() || w.text == "-n";
@@ -398,10 +447,20 @@ impl<'f> Walk<'f> {
         }
         let output = match name {
             Some("find") => self.find_prints(&words),
+            Some("grep" | "egrep" | "fgrep" | "rg") => {
+                self.listed = super::leaks::lists(&words);
+                Input::Unknown
+            }
             _ => output::of(&words, &input),
         };
         if !words.is_empty() {
             self.run(&words, &input);
+        }
+        // To a plain shell `a &>f b` is `a` in the background and then `b`.
+        if let Some(at) = parted
+            && let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty())
+        {
+            self.run(rest, &Input::Nothing);
         }
         output
     }
@@ -445,6 +504,7 @@ impl<'f> Walk<'f> {
         match &assignment.value {
             AssignmentValue::Scalar(value) => {
                 let value = self.expand_one(&value.value);
+                self.search_path(name, &value);
                 let mut value = (!value.unknown).then_some(value.text);
                 if assignment.append {
                     let former = self.variable(name);
@@ -492,6 +552,11 @@ impl<'f> Walk<'f> {
         self.depth -= 1;
     }
 
+    /// Whether the text made a function of this name.
+    pub(super) fn is_function(&self, name: &str) -> bool {
+        self.functions.contains_key(name)
+    }
+
     /// A path as the guest sees it, where it can be known.
     pub(super) fn resolved(&self, path: &Arg) -> Option<String> {
         if let Some(rest) = path.text.strip_prefix("/proc/self/cwd") {
@@ -518,15 +583,25 @@ impl<'f> Walk<'f> {
 
     /// A file that is written.
     pub(super) fn writes(&mut self, path: &Arg) {
-        let Some(resolved) = self.resolved(path) else {
+        let resolved = self.resolved(path).map(|path| paths::without_holes(&path));
+        let Some(resolved) = resolved else {
             if path.unknown {
                 self.found.add(Flag::ExecSystemFiles, "writes where it cannot be known");
             }
             return;
         };
-        for flag in paths::written(&resolved) {
+        for flag in paths::written_by_pattern(&resolved) {
             self.found.add(flag, &format!("writes {resolved}"));
         }
+    }
+
+    /// A file that is written by its name alone, as redirections do it: where nothing of the name
+    /// is known it can be any.
+    pub(super) fn writes_to(&mut self, path: &Arg) {
+        if path.text.trim_start_matches('/').starts_with(UNKNOWN) {
+            self.found.add(Flag::ExecSystemFiles, "writes where it cannot be known");
+        }
+        self.writes(path);
     }
 }
 

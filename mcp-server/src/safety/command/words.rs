@@ -9,7 +9,7 @@ use super::walk::{Input, Walk};
 use crate::safety::Flag;
 
 /// Stands for a part of a word that cannot be known.
-const UNKNOWN: char = '\u{fffd}';
+pub(super) const UNKNOWN: char = '\u{fffd}';
 /// Most words that one pattern of braces may become.
 const MOST: usize = 64;
 
@@ -154,7 +154,13 @@ impl Walk<'_> {
     fn piece(&mut self, piece: &WordPiece, raw: &str, quoted: bool, into: &mut Fields) {
         match piece {
             WordPiece::Text(text) | WordPiece::SingleQuotedText(text) => into.push(text),
-            WordPiece::AnsiCQuotedText(text) => into.push(&ansi_c(text)),
+            WordPiece::AnsiCQuotedText(text) => {
+                // A plain shell ends the quotes there and goes on.
+                if text.contains("\\'") {
+                    self.found.add(Flag::ExecShell, "quotes that shells read in different ways");
+                }
+                into.push(&ansi_c(text));
+            }
             WordPiece::EscapeSequence(text) => {
                 let text = text.strip_prefix('\\').unwrap_or(text);
                 // A line that goes on.
@@ -169,7 +175,10 @@ impl Walk<'_> {
                     self.piece(&inner.piece, raw, true, into);
                 }
             }
-            WordPiece::TildeExpansion(TildeExpr::Home) => into.push("/root"),
+            WordPiece::TildeExpansion(TildeExpr::Home) => match self.variable("HOME") {
+                Some(home) => into.push(&home),
+                None => into.push_unknown(),
+            },
             WordPiece::TildeExpansion(TildeExpr::UserHome(user)) if user == "root" => {
                 into.push("/root");
             }

@@ -17,9 +17,12 @@ pub(super) fn after_options(args: &[Arg], short: &str, long: &[&str]) -> usize {
             return at + 1;
         }
         if let Some(name) = text.strip_prefix("--") {
-            at += if !name.contains('=') && long.contains(&name) { 2 } else { 1 };
+            // GNU programs take a name cut short.
+            let takes = long.iter().any(|l| *l == name || name.len() >= 3 && l.starts_with(name));
+            at += if !name.contains('=') && takes { 2 } else { 1 };
         } else if arg.is_option() {
-            let takes = text.chars().last().is_some_and(|c| short.contains(c));
+            let cluster = text.chars().skip(1).all(|c| c.is_ascii_alphabetic());
+            let takes = cluster && text.chars().last().is_some_and(|c| short.contains(c));
             // `-uroot` carries its value in itself.
             let glued = text.chars().skip(1).position(|c| short.contains(c));
             let last = text.chars().count().saturating_sub(2);
@@ -64,7 +67,7 @@ pub(super) fn value_of(args: &[Arg], short: char, long: &str) -> Option<Arg> {
 
 /// Whether this is the name of a long option, perhaps cut short as GNU programs allow it.
 fn is_long(name: &str, long: &str) -> bool {
-    name == long || name.len() >= 4 && long.starts_with(name)
+    name == long || name.len() >= 3 && long.starts_with(name)
 }
 
 /// Whether a long option stands among the arguments, in full or cut short.
@@ -74,9 +77,10 @@ pub(super) fn has_long(args: &[Arg], long: &str) -> bool {
     })
 }
 
+/// Whether a word before a program sets a variable; `env` takes any name.
 fn is_assignment(text: &str) -> bool {
     text.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        !name.is_empty() && !name.starts_with('-') && !name.contains(['/', ' '])
     })
 }
 
@@ -86,11 +90,19 @@ impl Walk<'_> {
         match name {
             "xargs" => self.xargs(args, input),
             "fd" | "fdfind" => self.fd(args),
-            "parallel" => self.parallel(args),
+            "parallel" | "sem" => self.parallel(args),
+            "setarch" => self.setarch(args, input),
+            "newgrp" => self.bare_shell(input),
             "su" | "runuser" => self.su(args, input),
             "watch" => self.watch(args),
             "flock" => self.flock(args, input),
-            "script" => self.with_text(args, &["c", "command"], input),
+            "script" | "scriptlive" => {
+                self.outputs("script", args);
+                self.with_text(args, &["c", "command"], input);
+                if let Some(at) = args.iter().position(|a| a.text == "--") {
+                    self.rest(args, at + 1, input);
+                }
+            }
             "eval" => self.eval(args, input),
             "trap" => {
                 let text: Vec<Arg> =
@@ -116,16 +128,31 @@ impl Walk<'_> {
             "start-stop-daemon" => self.start_stop(args, input),
             // Their options are too many to tell where the program begins.
             "bwrap" | "proot" | "firejail" | "systemd-nspawn" | "distrobox" | "toolbox"
-            | "gdbserver" | "runcon" | "watchexec" | "nodemon" | "pdsh" => {
+            | "gdbserver" | "runcon" | "watchexec" | "nodemon" | "pdsh" | "pssh"
+            | "parallel-ssh" | "autossh" | "pipexec" | "schroot" | "flatpak-spawn"
+            | "nixos-enter" | "vzctl" => {
                 if !args.iter().all(|a| matches!(a.text.as_str(), "--version" | "--help")) {
                     self.found.add(Flag::ExecShell, &format!("{name} runs what it is given"));
                 }
             }
             "find" => self.find(args),
+            "minikube" if args.first().is_none_or(|a| a.text != "kubectl") => return false,
+            "systemd-notify" => {
+                if let Some(at) = args.iter().position(|a| a.text == ";") {
+                    self.rest(args, at + 1, input);
+                }
+            }
+            "xtables-nft-multi" | "xtables-legacy-multi" => self.rest(args, 0, input),
             "env" if self.split_string(args, input) => {}
             "command" if args.iter().any(|a| matches!(a.text.as_str(), "-v" | "-V")) => {}
             "systemd-run" if self.run_unit(args) => {}
-            "busybox" | "toybox" if args.first().is_none_or(Arg::is_option) => {}
+            "busybox" | "toybox"
+                if args.first().is_none_or(|a| a.is_option() && a.text != "--") =>
+            {
+                if args.iter().any(|a| a.text == "--install") {
+                    self.found.add(Flag::ExecSystemFiles, "installs its programs");
+                }
+            }
             "kubectl" | "oc" | "lxc-attach" | "ip" | "machinectl" | "incus" | "lxc" | "pct" => {
                 return self.inside_another(name, args, input);
             }
@@ -133,11 +160,22 @@ impl Walk<'_> {
                 || name.starts_with("ld-musl")
                 || name == "ld.so" =>
             {
-                let at = after_options(args, "", &["library-path", "preload", "argv0"]);
+                let at = after_options(args, "", &["library-path", "preload", "argv0", "audit"]);
+                let loads = |a: &Arg| {
+                    ["--preload", "--library-path", "--audit"].iter().any(|o| a.text.starts_with(o))
+                };
+                if args.iter().take(at).any(loads) {
+                    self.found.add(Flag::ExecShell, "a library that is loaded before the program");
+                }
                 self.rest(args, at, input);
             }
             name => {
                 let Some(wrapper) = WRAPPERS.iter().find(|w| w.name == name) else { return false };
+                // What these change stays: they run the shell's own.
+                if matches!(name, "command" | "builtin") {
+                    self.plain_wrapper(wrapper, args, input);
+                    return true;
+                }
                 // What it changes, such as the directory, is the program's alone.
                 self.apart(|walk| walk.plain_wrapper(wrapper, args, input));
             }
@@ -157,6 +195,11 @@ impl Walk<'_> {
                 self.writes(path);
             }
             return;
+        }
+        // `-o '|program'`.
+        let pipes = |a: &Arg| a.text.starts_with(['|', '!']) || a.text.contains("=|");
+        if wrapper.name == "strace" && args.iter().any(pipes) {
+            self.found.add(Flag::ExecShell, "strace that runs a program");
         }
         if wrapper.name == "chroot" {
             self.cwd = Some("/".to_owned());
@@ -186,8 +229,16 @@ impl Walk<'_> {
         if args.get(at).is_none()
             && (login || matches!(wrapper.name, "chroot" | "unshare" | "nsenter"))
         {
-            self.shell_input(input);
+            self.bare_shell(input);
             return;
+        }
+        // What is loaded before the program, or a shell instead of one.
+        if wrapper.name == "systemd-run" && options.iter().any(|a| own(a, 'S', "shell")) {
+            self.found.add(Flag::ExecShell, "a shell that is told later what to run");
+        }
+        if wrapper.name == "prlimit" {
+            let limit = |a: &Arg| a.text.chars().all(|c| c.is_ascii_digit() || c == ':');
+            at += usize::from(args.get(at).is_some_and(limit));
         }
         if wrapper.name == "ionice"
             || wrapper.name == "prlimit"
@@ -223,6 +274,7 @@ impl Walk<'_> {
         if args.iter().any(|a| a.unknown) {
             self.found.add(Flag::ExecShell, "text that is put together while it runs");
         }
+        let args = args.strip_prefix(&[Arg::literal("--")]).unwrap_or(args);
         let text: Vec<&str> = args.iter().map(|a| a.text.as_str()).collect();
         self.text(&text.join(" "), input);
     }
@@ -290,16 +342,25 @@ impl Walk<'_> {
     fn with_text(&mut self, args: &[Arg], names: &[&str], input: &Input) {
         if let Some(text) = Self::option(args, names).cloned() {
             self.eval(&[text], input);
-        } else if let Some(text) = args.iter().find_map(|a| a.text.strip_prefix("--command=")) {
+        } else if let Some(text) = args.iter().find_map(|a| {
+            let glued = a.text.strip_prefix("-c").filter(|t| !t.is_empty());
+            a.text.strip_prefix("--command=").or(glued)
+        }) {
             let text = Arg::literal(text);
             self.eval(&[text], input);
         }
     }
 
     fn su(&mut self, args: &[Arg], input: &Input) {
-        let text = Self::option(args, &["c", "command", "session-command"]).cloned();
-        if let Some(text) = text {
-            return self.eval(&[text], input);
+        // The last of several holds; each is as good as any.
+        let texts: Vec<Arg> = (0..args.len())
+            .filter_map(|from| {
+                Self::option(args.get(from..=from + 1)?, &["c", "command", "session-command"])
+            })
+            .cloned()
+            .collect();
+        if !texts.is_empty() {
+            return texts.into_iter().for_each(|text| self.eval(&[text], input));
         }
         if let Some(text) = args.iter().find_map(|a| a.text.strip_prefix("--command=")) {
             let text = Arg::literal(text);
@@ -309,11 +370,22 @@ impl Walk<'_> {
             return self.rest(args, at + 1, input);
         }
         let at = after_options(args, "ugGsw", &["user", "group", "shell"]);
-        let named = args.get(..at).unwrap_or_default().iter().any(|a| a.text.starts_with("-u"));
+        let named = args
+            .get(..at)
+            .unwrap_or_default()
+            .iter()
+            .any(|a| a.text.starts_with("-u") || a.text.starts_with("--user"));
         if named && args.len() > at {
             return self.rest(args, at, input);
         }
-        self.shell_input(input);
+        self.bare_shell(input);
+    }
+
+    /// `setarch [ARCH] [OPTIONS] PROGRAM`.
+    fn setarch(&mut self, args: &[Arg], input: &Input) {
+        let own = usize::from(args.first().is_some_and(|a| !a.is_option()));
+        let rest = args.get(own..).unwrap_or_default();
+        self.rest(rest, after_options(rest, "p", &["pid"]), input);
     }
 
     fn watch(&mut self, args: &[Arg]) {
@@ -342,7 +414,8 @@ impl Walk<'_> {
             }
             let glued = arg
                 .text
-                .strip_prefix("--split-string=")
+                .strip_prefix("--s")
+                .and_then(|rest| rest.split_once('=').map(|(_, text)| text))
                 .or_else(|| arg.text.strip_prefix("-S").filter(|t| !t.is_empty()));
             let separate = matches!(arg.text.as_str(), "-S" | "--split-string" | "-vS" | "-iS");
             let text = if separate { args.get(at + 1).map(|a| a.text.as_str()) } else { glued };

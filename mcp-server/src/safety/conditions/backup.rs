@@ -94,7 +94,8 @@ pub fn path_outside(_call: &Call<'_>, param: &Param<'_>) -> bool {
 
 /// A template or an image to import comes without a checksum.
 pub fn unchecked_download(call: &Call<'_>) -> bool {
-    !call.params.has("checksum")
+    // To Proxmox an empty checksum and 0 are none.
+    call.params.text("checksum").is_none_or(|sum| matches!(sum.trim(), "" | "0"))
         && call.params.text("content").is_some_and(|c| matches!(c, "vztmpl" | "import"))
 }
 

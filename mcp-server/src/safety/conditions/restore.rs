@@ -35,10 +35,15 @@ fn lines(config: &str) -> impl Iterator<Item = (&str, &str)> {
         .map(|(key, value)| (key.trim(), value.trim()))
 }
 
-/// Whether the backup says of itself that it is an unprivileged container.
+/// Whether the backup says of itself that it is an unprivileged container: before its first
+/// section, and nowhere something else.
 pub fn archive_is_unprivileged(call: &Call<'_>) -> bool {
-    archive_config(call)
-        .is_some_and(|config| lines(config).any(|line| line == ("unprivileged", "1")))
+    let Some(config) = archive_config(call) else { return false };
+    let own: Vec<&str> =
+        config.lines().take_while(|line| !line.trim_start().starts_with('[')).collect();
+    let own = own.join("\n");
+    let mut said = lines(&own).filter(|(key, _)| *key == "unprivileged").peekable();
+    said.peek().is_some() && said.all(|(_, value)| value == "1")
 }
 
 /// The backup's own configuration opens the host, or cannot be read.
@@ -46,16 +51,31 @@ pub fn brings_host_access(call: &Call<'_>, _param: &Param<'_>) -> bool {
     if !is_restore(call) {
         return false;
     }
-    let Some(config) = archive_config(call) else { return true };
+    // What holds no line is no configuration.
+    let config = archive_config(call).filter(|config| lines(config).next().is_some());
+    let Some(config) = config else { return true };
     lines(config).any(|(key, value)| {
-        let first = value.split(',').next().unwrap_or_default();
+        // A value without a name may stand at any place.
+        let named = |names: &[&str]| {
+            value.split(',').map(str::trim).any(|part| match part.split_once('=') {
+                Some((name, value)) => {
+                    names.contains(&name.trim()) && volume::on_host(value.trim())
+                }
+                None => volume::on_host(part),
+            })
+        };
+        let spice = |part: &str| {
+            let host = part.trim().strip_prefix("host=").unwrap_or(part.trim());
+            host.eq_ignore_ascii_case("spice")
+                || host.split_once('=').is_some_and(|(n, _)| n == "usb3")
+        };
         match indexed(key).unwrap_or(key) {
             "args" | "hookscript" | "hostpci" | "virtiofs" | "dev" | "parallel" | "ivshmem" => true,
-            "usb" => !first.trim_start_matches("host=").eq_ignore_ascii_case("spice"),
+            "usb" => !value.split(',').all(spice),
             "serial" => value != "socket",
-            "mp" | "rootfs" | "ide" | "sata" | "scsi" | "virtio" | "efidisk" | "tpmstate" => {
-                let place = first.strip_prefix("volume=").or(first.strip_prefix("file="));
-                volume::on_host(place.unwrap_or(first))
+            "mp" | "rootfs" => named(&["volume"]),
+            "ide" | "sata" | "scsi" | "virtio" | "efidisk" | "tpmstate" => {
+                named(&["file", "volume"])
             }
             other => other.starts_with("lxc."),
         }
@@ -102,8 +122,14 @@ pub fn moves_others(call: &Call<'_>) -> bool {
 
 /// The HA ids of the guests that a move takes along; `None` when it cannot be known.
 pub fn companions(call: &Call<'_>) -> Option<Vec<String>> {
+    let vmid = call.variable("sid").or_else(|| call.variable("vmid"))?;
+    companions_of(call, vmid)
+}
+
+/// As [`companions`], for a guest by its VMID or HA id.
+pub fn companions_of(call: &Call<'_>, guest: &str) -> Option<Vec<String>> {
     let number = |sid: &str| sid.rsplit(':').next().unwrap_or_default().to_owned();
-    let vmid = number(call.variable("sid").or_else(|| call.variable("vmid"))?);
+    let vmid = number(guest);
     let rules = match call.facts.ask(&["cluster", "ha", "rules"], Params::new()) {
         Ok(rules) => loose::rows(rules),
         // Releases before 9 have groups, and no rules.

@@ -223,3 +223,30 @@ fn a_firewall_that_does_not_answer_in_time_is_told_and_keeps_nobody() {
     assert!(missing.contains("guest 100") && missing.contains("not read in time"), "{missing}");
     assert!(uses.lines().iter().any(|l| l.contains("not read in time")), "{:?}", uses.lines());
 }
+
+#[test]
+fn a_yes_holds_for_what_was_read_in_time_and_for_what_waits_and_goes() {
+    use crate::safety::{
+        binding::call_of,
+        impact::{agreed, lines},
+        testing::operation,
+    };
+    let staged = json!([{"key": "cores", "value": 1, "pending": 2}]);
+    for (call, slow, held) in [
+        // All of it, where nothing was late.
+        ("DELETE /cluster/firewall/aliases/lan", "/none/", 7),
+        // Nothing of a search that did not end, since it may find more the next time.
+        ("DELETE /cluster/firewall/aliases/lan", "/qemu/100/", 0),
+        // What is staged was waited for.
+        ("POST /nodes/pve1/qemu/100/status/stop", "/ha/", 1),
+    ] {
+        let table = estate().with("/nodes/pve1/qemu/100/pending", staged.clone());
+        let op = operation(call, json!({}));
+        let agreed =
+            futures::executor::block_on(Facts::default().settle(&Slow(table, slow), |facts| {
+                let call = call_of(&op, &op.params, facts).unwrap();
+                agreed(&call, &lines(&call))
+            }));
+        assert_eq!(agreed.len(), held, "{call} {slow}: {agreed:#?}");
+    }
+}

@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 
-use super::list;
 use crate::{
     pve::{Params, loose},
     safety::{Method, conditions::Call, facts::no_such_endpoint, shown::quoted},
@@ -118,7 +117,8 @@ fn of_guest(call: &Call<'_>, out: &mut Vec<String>) {
     else {
         return;
     };
-    let Some(rows) = list(call, &["nodes", node, kind, vmid, "pending"]) else {
+    let path = ["nodes", node, kind, vmid, "pending"];
+    let Some(rows) = call.facts.ask(&path, Params::new()).ok().map(loose::rows) else {
         out.push("staged options: cannot be seen".to_owned());
         return;
     };

@@ -470,6 +470,7 @@ pub(super) const PARAMS: &[ParamRule] = &[
     param(&[Put], "/nodes/{node}/qemu/{vmid}/firewall/rules/{pos} /nodes/{node}/lxc/{vmid}/firewall/rules/{pos}", "enable", False, Class(Destructive), "opens the guest"),
     param(&[Put], "/nodes/{node}/qemu/{vmid}/firewall/rules/{pos} /nodes/{node}/lxc/{vmid}/firewall/rules/{pos}", "moveto delete", Given, Class(Destructive), "opens the guest"),
     param(&[Post, Put, Delete], "/nodes/{node}/qemu/{vmid}/firewall/ipset/{name} /nodes/{node}/lxc/{vmid}/firewall/ipset/{name} /nodes/{node}/qemu/{vmid}/firewall/ipset/{name}/{cidr} /nodes/{node}/lxc/{vmid}/firewall/ipset/{name}/{cidr}", "name", Once(network::is_ipfilter), Class(Destructive), "the list against address spoofing"),
+    param(&[Post], "/nodes/{node}/lxc/{vmid}/firewall/ipset /nodes/{node}/qemu/{vmid}/firewall/ipset", "rename", Once(network::renames_ipfilter), Class(Destructive), "the list against address spoofing"),
 
     // Backups, retention, replication
     param(SET, "/nodes/{node}/vzdump /cluster/backup /cluster/backup/{id}", "script", Given, Critical(GuestHostAccess), "a script that runs as root on the host"),

@@ -242,7 +242,7 @@ async fn read(ctx: Ctx<'_>, only: Option<Vmid>) -> Result<Estate> {
         ctx.get(&["access", "permissions"]),
         ctx.get(&["cluster", "backup"]),
     );
-    let shown = Value::Array(ctx.visible(&*resources?).cloned().collect());
+    let shown = resources?;
     estate.read_resources(Ok(&shown));
     estate.read_rights(rights.as_deref());
     estate.read_jobs(jobs.as_deref());

@@ -13,7 +13,7 @@ use crate::{
     safety::{Method, Operation},
     tools::{
         Ctx,
-        change::{AskedTask, Submitted},
+        change::{Asked, AskedTask, Submitted},
         outcome::operation,
     },
 };
@@ -136,6 +136,22 @@ async fn several(
     asked: &AskedTask,
     heading: String,
 ) -> Result<Answer> {
+    if asked.dry_run != Some(true)
+        && let Some(first) = calls.first()
+    {
+        // A yes is for one node, and a call that has to begin anew for the next would send the
+        // first again.
+        let trial = Asked { dry_run: Some(true), ..asked.asked() };
+        if let Submitted::DryRun(plan) = ctx.submit(first.clone(), &trial).await?
+            && plan.structured.get("needs_approval") == Some(&Value::Bool(true))
+        {
+            return Err(Error::argument(
+                "each node's run is approved by itself, and nothing was sent",
+            )
+            .hint(format!("give `node`, of {}", nodes.join(", ")))
+            .with("argument", "node"));
+        }
+    }
     let mut runs: Vec<Value> = Vec::new();
     let mut sent = Vec::new();
     for (node, call) in nodes.iter().zip(calls) {

@@ -19,6 +19,7 @@ use crate::{
     tools::{
         Ctx,
         change::{AskedTask, Submitted},
+        hidden::Shown,
     },
 };
 
@@ -138,7 +139,7 @@ pub async fn impact(ctx: Ctx<'_>, args: Impact) -> Result<Answer> {
         }
     };
     let operation = Operation { method, path, params };
-    let mut lines = impact::of(&operation, &ctx).await;
+    let mut lines = impact::of(&operation, &Shown(ctx)).await;
     if lines.is_empty() {
         lines.push("nothing is known to hang on it".to_owned());
     }

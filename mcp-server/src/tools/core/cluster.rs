@@ -46,7 +46,7 @@ pub async fn resources(ctx: Ctx<'_>, args: Resources) -> Result<Answer> {
     });
     let all =
         ctx.get_with(&["cluster", "resources"], Params::new().with_some("type", kind)).await?;
-    let rows: Vec<&Value> = ctx.visible(&all).collect();
+    let rows: Vec<&Value> = loose::rows(&all).iter().collect();
     let mut known: Vec<&str> = Vec::new();
     for key in rows.iter().filter_map(|r| r.as_object()).flat_map(Map::keys) {
         if !known.contains(&key.as_str()) {
@@ -161,7 +161,7 @@ pub async fn pools(ctx: Ctx<'_>, args: Pools) -> Result<Answer> {
     let rows = ctx.get_with(&["pools"], Params::new().with("poolid", &pool)).await?;
     let found = rows.get(0).unwrap_or(&Value::Null);
     let members = found.get("members").unwrap_or(&Value::Null);
-    let members: Vec<&Value> = ctx.visible(members).collect();
+    let members: Vec<&Value> = loose::rows(members).iter().collect();
     let table = Table::new(["id", "type", "name", "node", "status"]).fill(
         members.into_iter(),
         Page::new(None, None),

@@ -206,7 +206,9 @@ async fn volumes(
     for (node, name, answer) in futures::future::join_all(asked).await {
         let answer: Result<Arc<Value>> = answer;
         match answer {
-            Ok(answer) => rows.extend(ctx.visible(&answer).map(|v| (node.clone(), v.clone()))),
+            Ok(answer) => {
+                rows.extend(loose::rows(&answer).iter().map(|v| (node.clone(), v.clone())))
+            }
             Err(e) => {
                 missing.push(format!("storage {name} on {node}: {}", e.message));
                 failed.push(e);

@@ -151,7 +151,8 @@ fn split(reply: Reply, args: &Read, length: u64) -> Result<Piece> {
             bytes.truncate(length);
             let end = args.offset() + bytes.len() as u64;
             // Files of the kernel say 0 and have content.
-            let size = size.parse().ok().map(|size: u64| size.max(end));
+            let seen = !bytes.is_empty();
+            let size = size.parse().ok().map(|size: u64| if seen { size.max(end) } else { size });
             let size = if more { size.filter(|size| *size > end) } else { size };
             Ok(Piece { bytes, size, more, unseen: false })
         }

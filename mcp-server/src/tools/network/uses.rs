@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use crate::{
     pve::Vmid,
     safety::impact::firewall::{Object, Uses, What, uses_of},
-    tools::Ctx,
+    tools::{Ctx, hidden::Shown},
 };
 
 /// Looks a name up in every firewall that can name it, of what the caller may see.
 pub async fn of(ctx: Ctx<'_>, what: What, name: &str, guest: Option<Vmid>) -> Uses {
-    let mut uses = uses_of(&ctx, Object { what, name, guest }).await;
+    let mut uses = uses_of(&Shown(ctx), Object { what, name, guest }).await;
     if ctx.app.config.read_allowed_only && guest.is_none() {
         uses.left_out("the guests that PROXMOX_READ_VMIDS hides", "not looked at");
     }

@@ -182,7 +182,7 @@ impl Volume {
                     continue;
                 }
             };
-            let row = ctx.visible(&rows).find(|r| loose::str(r, "volid") == Some(volid));
+            let row = loose::rows(&rows).iter().find(|r| loose::str(r, "volid") == Some(volid));
             found.extend(row.map(|row| Self {
                 node: node.clone(),
                 storage: storage.to_owned(),

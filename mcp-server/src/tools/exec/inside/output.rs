@@ -40,7 +40,7 @@ impl Stream {
     pub fn put(&self, name: &str, out: &mut Map<String, Value>, redactor: &Redactor) {
         match self.text() {
             Some(text) => out.insert(name.to_owned(), text.into()),
-            None => match masked(&self.bytes, redactor) {
+            None => match redactor.bytes(&self.bytes) {
                 Some(text) => out.insert(name.to_owned(), text.into()),
                 None => out.insert(format!("{name}_base64"), STANDARD.encode(&self.bytes).into()),
             },
@@ -56,7 +56,7 @@ pub(in crate::tools::exec) fn exact(
     out: &mut Map<String, Value>,
     redactor: &Redactor,
 ) {
-    if let Some(text) = masked(bytes, redactor) {
+    if let Some(text) = redactor.bytes(bytes) {
         out.insert("content".to_owned(), text.into());
         out.insert("masked".to_owned(), true.into());
         return;
@@ -65,11 +65,6 @@ pub(in crate::tools::exec) fn exact(
         Ok(text) if clean(text) == text => out.insert("content".to_owned(), text.into()),
         _ => out.insert("content_base64".to_owned(), STANDARD.encode(bytes).into()),
     };
-}
-
-/// The text of bytes that hold secrets, with those masked.
-fn masked(bytes: &[u8], redactor: &Redactor) -> Option<String> {
-    redactor.text(&String::from_utf8_lossy(bytes))
 }
 
 #[cfg(test)]
