@@ -1,5 +1,6 @@
 //! Files of a guest that hold secrets, and files that the system stands on.
 
+use super::winpaths;
 use crate::safety::Flag;
 
 /// Secrets in their usual places: what a pattern is held against.
@@ -51,10 +52,12 @@ pub fn folded(path: &str) -> String {
 /// patterns that could name a secret count.
 #[must_use]
 pub fn secret_path(path: &str, cwd: Option<&str>) -> Option<&'static str> {
-    let windows = path.replace('\\', "/").to_ascii_lowercase();
-    if windows.get(1..2) == Some(":") {
-        let hive = ["/config/sam", "/config/security", "/config/system", "/ntds/ntds.dit"];
-        return hive.iter().any(|h| windows.ends_with(h)).then_some("password hashes of Windows");
+    if winpaths::is_windows(path) {
+        let found = winpaths::secret(path);
+        // With a slash in it, it can be meant for either system.
+        if found.is_some() || !path.contains('/') {
+            return found;
+        }
     }
     let path = match path.strip_prefix("~/") {
         Some(rest) => format!("/root/{rest}"),
@@ -272,14 +275,4 @@ pub fn written(path: &str) -> Vec<Flag> {
         return vec![Flag::ExecSystemFiles];
     }
     Vec::new()
-}
-
-/// Whether a path of Windows belongs to the system.
-#[must_use]
-pub fn is_windows_system(path: &str) -> bool {
-    let path = path.replace('\\', "/").to_ascii_lowercase();
-    path.get(1..2) == Some(":")
-        && ["/windows", "/program files", "/programdata", "/boot"]
-            .iter()
-            .any(|dir| path.get(2..).is_some_and(|rest| rest.starts_with(dir)))
 }
