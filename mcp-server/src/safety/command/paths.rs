@@ -29,6 +29,9 @@ pub(super) const SAMPLES: [&str; 22] = [
     "/etc/ssl/private/server.pem",
 ];
 
+/// Most stars or braces of a pattern that is held against a name.
+const MOST_MARKS: usize = 5;
+
 /// Folds `//`, `.` and `..`, and the ways round to the root.
 #[must_use]
 pub fn folded(path: &str) -> String {
@@ -178,9 +181,18 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     glob(&pattern, &text)
 }
 
+/// Whether a pattern could fit a name, as far as that is found out soon: every
+/// way to fit is tried, and with many stars or braces that would take for ever.
+pub(super) fn could_fit(pattern: &str, text: &str) -> bool {
+    let mut marks: Vec<char> = pattern.chars().collect();
+    marks.dedup_by(|a, b| *a == '*' && *b == '*');
+    let many = |mark: char| marks.iter().filter(|c| **c == mark).count() > MOST_MARKS;
+    many('*') || many('{') || matches(&String::from_iter(&marks), text)
+}
+
 fn part_fits(pattern: &str, part: &str) -> bool {
     // A leading dot has to be written.
-    !(part.starts_with('.') && pattern.starts_with(['*', '?', '['])) && matches(pattern, part)
+    !(part.starts_with('.') && pattern.starts_with(['*', '?', '['])) && could_fit(pattern, part)
 }
 
 fn glob(pattern: &[char], part: &[char]) -> bool {

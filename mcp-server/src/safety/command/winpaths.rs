@@ -1,7 +1,7 @@
 //! Paths of Windows: the one spelling that the file tools work with, and the
 //! many in which a command or a caller can name a file that holds secrets.
 
-use super::paths::matches;
+use super::paths::could_fit;
 use crate::safety::Flag;
 
 /// Longest path, in bytes: what a script of the agent has room for, and four
@@ -269,7 +269,7 @@ fn fits(parts: &[&str], rule: &[&str]) -> bool {
 }
 
 fn part_fits(part: &str, rule: &str) -> bool {
-    matches(rule, part)
+    could_fit(rule, part)
         || is_short(part, rule)
         || part.contains(['*', '?', '[']) && meets(part, rule)
 }
@@ -277,7 +277,7 @@ fn part_fits(part: &str, rule: &str) -> bool {
 /// Whether a pattern can fit a name for which a rule may be a pattern too.
 fn meets(pattern: &str, rule: &str) -> bool {
     // A rule's own pattern stands for some name; the shortest will do.
-    matches(pattern, rule) || matches(pattern, &rule.replace('*', "x"))
+    could_fit(pattern, rule) || could_fit(pattern, &rule.replace('*', "x"))
 }
 
 /// Whether a part is the short name, as of DOS, that Windows gives to a name
@@ -298,10 +298,10 @@ fn is_short(part: &str, rule: &str) -> bool {
     let kind_fits =
         long_kind.contains('*') || kind == long_kind.chars().take(3).collect::<String>();
     let begin = |count: usize| long.chars().take(count).collect::<String>();
-    let six = matches(&begin(6), start);
+    let six = could_fit(&begin(6), start);
     let hashed = start.chars().count() == 6
         && start.chars().skip(2).all(|c| c.is_ascii_hexdigit())
-        && matches(&begin(2), &start.chars().take(2).collect::<String>());
+        && could_fit(&begin(2), &start.chars().take(2).collect::<String>());
     kind_fits && (six || hashed)
 }
 

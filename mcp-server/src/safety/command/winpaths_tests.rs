@@ -104,6 +104,23 @@ fn secrets_are_found_by_short_names_and_patterns() {
     }
 }
 
+/// No pattern takes longer than others: it would hold the gate up.
+#[test]
+fn patterns_that_would_take_for_ever_are_secrets() {
+    let stars = "*".repeat(1000);
+    for path in [
+        format!(r"C:\x\{stars}zz"),
+        format!(r"C:\Users\bob\.ssh\{}zz", "*e".repeat(400)),
+        format!("/etc/ssh/{}zz", "*s".repeat(400)),
+        format!("/etc/{}", "{,}".repeat(400)),
+        format!("/root/.ssh/{stars}zz"),
+    ] {
+        let _ = secret_path(&path, None);
+    }
+    assert!(secret_path(&format!("/root/.ssh/{}", "*d".repeat(40)), None).is_some());
+    assert_eq!(secret_path(&format!(r"C:\x\{stars}.log"), None), None);
+}
+
 #[test]
 fn what_is_no_secret_is_none() {
     for path in [

@@ -197,3 +197,67 @@ fn pieces_go_to_a_room_of_their_own() {
     }
     assert!(!is_room(r"C:\x\.pve-..", ".."));
 }
+
+/// Nothing here runs PowerShell, so at least what a slip of the pen breaks is
+/// looked for: brackets without their other half, names that nothing sets,
+/// and arguments that are not there.
+#[test]
+fn scripts_name_only_what_is_there() {
+    let scripts = [
+        (include_str!("scripts/windows/read.ps1"), 6, true),
+        (include_str!("scripts/windows/list.ps1"), 4, true),
+        (include_str!("scripts/windows/place.ps1"), 4, true),
+        (include_str!("scripts/windows/room.ps1"), 2, true),
+        (include_str!("scripts/windows/clear.ps1"), 2, true),
+        (include_str!("scripts/windows/write.ps1"), 8, true),
+        (include_str!("scripts/windows/state.ps1"), 2, true),
+        (include_str!("scripts/windows/service.ps1"), 3, true),
+        (RUN, 4, false),
+    ];
+    for (script, fields, common) in scripts {
+        let text = format!("{}{}", if common { COMMON } else { "" }, script);
+        let code = without_literals(&sent(&text));
+        let mut open = Vec::new();
+        for c in code.chars() {
+            match c {
+                '(' | '[' | '{' => open.push(c),
+                ')' => assert_eq!(open.pop(), Some('('), "{script}"),
+                ']' => assert_eq!(open.pop(), Some('['), "{script}"),
+                '}' => assert_eq!(open.pop(), Some('{'), "{script}"),
+                _ => {}
+            }
+        }
+        assert!(open.is_empty(), "{open:?}: {script}");
+        let mut set: Vec<String> =
+            ["_", "a", "true", "false", "null", "psversiontable"].map(str::to_owned).to_vec();
+        let mut read = Vec::new();
+        for piece in code.split('$').skip(1) {
+            let piece = piece.strip_prefix("script:").unwrap_or(piece);
+            let end = piece.find(|c: char| !c.is_alphanumeric() && c != '_');
+            let (name, rest) = piece.split_at(end.unwrap_or(piece.len()));
+            let rest = rest.trim_start();
+            let sets = ["= ", "+= ", "-= ", "++", "in "].iter().any(|s| rest.starts_with(s));
+            if name == "a" && rest.starts_with('[') {
+                let number: usize = rest[1..].split(']').next().unwrap().parse().unwrap();
+                assert!((1..fields).contains(&number), "$a[{number}]: {script}");
+            }
+            match sets {
+                true => set.push(name.to_ascii_lowercase()),
+                false => read.push(name.to_ascii_lowercase()),
+            }
+        }
+        for function in code.split("function ").skip(1) {
+            let parameters = function.split('(').nth(1).and_then(|p| p.split(')').next());
+            let parameters = parameters.unwrap_or_default().split(", ");
+            set.extend(parameters.map(|p| p.trim_start_matches('$').to_ascii_lowercase()));
+        }
+        let unset: Vec<&String> =
+            read.iter().filter(|name| !name.is_empty() && !set.contains(name)).collect();
+        assert!(unset.is_empty(), "{unset:?}: {script}");
+    }
+}
+
+/// A script without what stands in its single quotes, in which nothing is read.
+fn without_literals(script: &str) -> String {
+    script.split('\'').step_by(2).collect::<Vec<_>>().join("''")
+}
