@@ -36,6 +36,7 @@ mod parameters;
 mod paths;
 mod programs;
 mod reads;
+mod redirects;
 mod run;
 mod search;
 mod secrets;
