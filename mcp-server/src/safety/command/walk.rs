@@ -145,7 +145,7 @@ impl<'f> Walk<'f> {
         printed
     }
 
-    fn list(&mut self, list: &CompoundList, input: &Input) -> Input {
+    pub(super) fn list(&mut self, list: &CompoundList, input: &Input) -> Input {
         let mut printed = Input::Nothing;
         for (place, item) in list.0.iter().enumerate() {
             let this = self.pipeline(&item.0.first, input);
