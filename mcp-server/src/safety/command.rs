@@ -36,6 +36,7 @@ mod parameters;
 mod paths;
 mod programs;
 mod reads;
+mod redirects;
 mod run;
 mod search;
 mod secrets;
@@ -47,11 +48,14 @@ mod variables;
 mod verbs;
 mod walk;
 mod windows;
+mod winpaths;
 mod words;
 mod wrappers;
 mod wraps;
 
-pub use paths::{is_windows_system, secret_path};
+pub use paths::secret_path;
+pub use windows::list as windows_list;
+pub use winpaths::{canonical as windows_path, is_windows, written as windows_written};
 
 /// Longest command that is looked into, in bytes; a longer one counts as code
 /// that cannot be looked into.
@@ -219,7 +223,7 @@ fn look_into(command: &Command<'_>, cwd: Option<&str>, stdin: Option<&[u8]>) -> 
         Command::Text { text, shell: Shell::Sh } => {
             walk::Walk::new(&mut found, cwd).text(text, &input);
         }
-        Command::Text { text, .. } => windows::text(text, &mut found),
+        Command::Text { text, .. } => windows::text(text, cwd, stdin, &mut found),
     }
     found
 }

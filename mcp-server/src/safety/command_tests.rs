@@ -92,6 +92,95 @@ fn windows_texts_are_code() {
     }
 }
 
+/// Secrets of Windows in texts, in the spellings that its shells read as the same.
+#[test]
+fn windows_texts_name_secrets_in_many_ways() {
+    for (text, shell, cwd) in [
+        (r"type C:\Windows\System32\config\SAM", Shell::Cmd, None),
+        (
+            r"copy \\?\GLOBALROOT\Device\HarddiskVolumeShadowCopy1\Windows\System32\config\SAM x",
+            Shell::Cmd,
+            None,
+        ),
+        (r"type C:\Win^dows\System32\con^fig\S^AM", Shell::Cmd, None),
+        (r#"type C:\"Windows"\System32\config\"SAM""#, Shell::Cmd, None),
+        (r"type %SystemRoot%\System32\config\SAM", Shell::Cmd, None),
+        (r"type SAM", Shell::Cmd, Some(r"C:\Windows\System32\config")),
+        (r"type .\SAM", Shell::Cmd, Some(r"C:/Windows/System32/config/")),
+        (r"type ..\config\SAM", Shell::Cmd, None),
+        (
+            r#"type "C:\Users\b\AppData\Local\Google\Chrome\User Data\Default\Login Data""#,
+            Shell::Cmd,
+            None,
+        ),
+        (r"esentutl /y C:\Windows\NTDS\ntds.dit /d x", Shell::Cmd, None),
+        (r"robocopy C:\x y /file:C:\Users\b\.ssh\id_rsa", Shell::Cmd, None),
+        (r"type<C:\Users\b\.ssh\id_rsa", Shell::Cmd, None),
+        (r"reg save HKLM\SAM x", Shell::Cmd, None),
+        (r"reg.exe save hklm\sys^tem x", Shell::Cmd, None),
+        (r"reg export HKEY_LOCAL_MACHINE\SECURITY x", Shell::Cmd, None),
+        (r"Get-ItemProperty HKLM:\SAM\SAM\Domains", Shell::PowerShell, None),
+        (r"[IO.File]::ReadAllText('C:\Users\b\.ssh\id_rsa')", Shell::PowerShell, None),
+        (
+            r"gc $env:APPDATA\Microsoft\Windows\PowerShell\PSReadLine\ConsoleHost_history.txt",
+            Shell::PowerShell,
+            None,
+        ),
+        (r"gc C:\Windows\Panther\un`attend.xml", Shell::PowerShell, None),
+        (r"gc -Path:C:/Windows/System32/config/SAM", Shell::PowerShell, None),
+        (r"gc C:\Windows\System32\config\SAM::$DATA", Shell::PowerShell, None),
+    ] {
+        let found = classify(&Command::Text { text, shell }, cwd, None);
+        assert!(found.secret.is_some(), "{text}");
+    }
+    let input: &[u8] = br"type C:\Windows\System32\config\SAM";
+    for (text, secret) in
+        [("cmd", true), ("powershell -Command -", true), ("more > notes.txt", false)]
+    {
+        let found = classify(&Command::Text { text, shell: Shell::Cmd }, None, Some(input));
+        assert_eq!(found.secret.is_some(), secret, "{text}");
+    }
+    for text in [
+        r"dir C:\Windows\System32\config",
+        r"type C:\Windows\System32\drivers\etc\hosts",
+        r"reg query HKLM\SYSTEM\CurrentControlSet\Services\w32time",
+        r"reg query HKLM\SOFTWARE\Microsoft",
+        r"del /q C:\temp\*",
+        r"sc query state= all",
+        r"echo sam & echo security",
+        "systeminfo",
+    ] {
+        let found = classify(&Command::Text { text, shell: Shell::Cmd }, Some(r"C:\app"), None);
+        assert_eq!(found.secret, None, "{text}");
+    }
+}
+
+#[test]
+fn lists_for_windows_are_looked_into() {
+    let flags = |argv: &[&str]| {
+        let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
+        let found = windows_list(&argv, None, None);
+        if found.secret.is_some() {
+            vec!["SECRET"]
+        } else {
+            found.categories.iter().map(|f| f.category()).collect()
+        }
+    };
+    for (argv, want) in [
+        (&[r"C:\Windows\System32\shutdown.exe", "/r"][..], vec!["EXEC_POWER"]),
+        (&["format.com", "D:"], vec!["EXEC_DISKS"]),
+        (&["net", "stop", "w32time"], vec!["EXEC_SERVICES"]),
+        (&["cmd.exe", "/c", "ver"], vec!["EXEC_SHELL"]),
+        (&[r"C:\app\do.bat", "x"], vec!["EXEC_SHELL"]),
+        (&["hostname"], vec![]),
+        (&["robocopy", r"C:\Windows\NTDS", "x", "ntds.dit"], vec!["SECRET"]),
+        (&["reg", "save", r"HKLM\SAM", "x"], vec!["SECRET"]),
+        (&["esentutl.exe", "/y", r"\\.\C:\Windows\System32\config\SAM"], vec!["SECRET"]),
+    ] {
+        assert_eq!(flags(argv), want, "{argv:?}");
+    }
+}
+
 /// Rows of a table: what is wanted, and the text, in which `␤` is the end of a line.
 fn rows(table: &str) -> impl Iterator<Item = (&str, String)> {
     table.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).map(|row| {

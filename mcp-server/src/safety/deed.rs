@@ -23,10 +23,11 @@ use crate::{
 mod leave;
 mod run;
 mod script;
+mod windows;
 
 pub use leave::{Leave, Limits, exec_params};
 pub use run::{Program, Run, Shell};
-pub use script::{Step, directory_of};
+pub use script::{Step, System, directory_of};
 
 /// The guest in which something is done, as it was found right before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -324,6 +325,9 @@ impl Deed {
                 let stdin = run.stdin.as_deref();
                 let found = command::classify(&run.command(), run.cwd.as_deref(), stdin);
                 apply(&mut class, found);
+                if let (true, Program::Argv(argv)) = (run.windows, &run.program) {
+                    apply(&mut class, command::windows_list(argv, run.cwd.as_deref(), stdin));
+                }
             }
             Deed::FileRead { path, .. } => {
                 if let Some(why) = command::secret_path(path, None) {
@@ -346,8 +350,10 @@ impl Deed {
                     let why = "a file that runs with its owner's rights".to_owned();
                     class.critical(Flag::ExecSystemFiles, why);
                 }
-                if command::is_windows_system(&file.path) {
-                    class.critical(Flag::ExecSystemFiles, "a system file of Windows".to_owned());
+                if command::is_windows(&file.path) {
+                    for flag in command::windows_written(&file.path) {
+                        class.critical(flag, flag.explanation().trim_end_matches('.').to_owned());
+                    }
                 }
             }
             Deed::Service { action: "status", .. } => {}

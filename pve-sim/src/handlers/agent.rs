@@ -8,6 +8,8 @@ use super::Route;
 use super::guests::{find, link_local};
 use super::qga;
 use super::shell::Machine;
+use super::windows;
+use super::windows_files::Disk;
 use crate::api::call::{Answer, Call, done};
 use crate::api::failure::Failure;
 use crate::api::params;
@@ -298,13 +300,18 @@ fn exec(c: &mut Call<'_>) -> Answer {
     }
     demand(agent, "guest-exec")?;
     let mut machine = Machine { guest, agent: agent.clone() };
-    let Some(ran) = machine.run(&argv, &input) else {
+    let ran = match machine.agent.windows {
+        true => windows::run(guest, &mut machine.agent, &argv, &input),
+        false => machine.run(&argv, &input),
+    };
+    let Some(ran) = ran else {
         return Err(Failure::proxy(596, "Broken pipe"));
     };
-    let files = machine.agent.files;
+    let (files, win) = (machine.agent.files, machine.agent.win);
     if let Some(guest) = c.state.guests.get_mut(&vmid) {
         if let Some(agent) = guest.agent.as_mut() {
             agent.files = files;
+            agent.win = win;
         }
         if ran.down {
             guest.stop();
@@ -363,10 +370,17 @@ fn file_read(c: &mut Call<'_>) -> Answer {
         let (bytes, more) = qga::read_by(socket, c.vmid(), &path, from, count)?;
         return Ok(content_of(c, &bytes, more).into());
     }
-    let Some(bytes) = agent.files.get(&path) else {
-        let text = format!(
-            "Agent error: failed to open file '{path}' (mode: 'r'): No such file or directory"
-        );
+    let mut windows = agent.windows.then(|| agent.clone());
+    let found = match &mut windows {
+        Some(agent) => Disk::of(agent).open(&path).cloned(),
+        None => agent.files.get(&path).cloned(),
+    };
+    let Some(bytes) = found else {
+        let why = match agent.windows {
+            true => "The system cannot find the file specified.",
+            false => "No such file or directory",
+        };
+        let text = format!("Agent error: failed to open file '{path}' (mode: 'r'): {why}");
         return Err(Failure::died(text));
     };
     let rest = bytes.get(from..).unwrap_or(&[]);
@@ -405,6 +419,11 @@ fn file_write(c: &mut Call<'_>) -> Answer {
         return qga::write_by(&socket, vmid, &path, &bytes);
     }
     if let Some(agent) = c.state.guests.get_mut(&vmid).and_then(|g| g.agent.as_mut()) {
+        if agent.windows {
+            let put = Disk::of(agent).put(&path, bytes);
+            return put
+                .map_or_else(|why| Err(Failure::died(format!("Agent error: {why}"))), |()| done());
+        }
         agent.files.insert(path, bytes);
     }
     done()

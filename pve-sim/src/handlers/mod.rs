@@ -32,6 +32,8 @@ mod storages;
 mod system;
 mod tasks;
 mod vzdump;
+mod windows;
+mod windows_files;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -115,6 +115,8 @@ pub struct Agent {
     pub files: BTreeMap<String, Vec<u8>>,
     /// Runs Windows.
     pub windows: bool,
+    /// What it has beside files, where it is Windows.
+    pub win: super::windows::Windows,
     /// Commands that its owner has switched off, e.g. `guest-exec`.
     pub off: Vec<String>,
     /// Its file systems are frozen.

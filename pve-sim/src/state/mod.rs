@@ -9,6 +9,7 @@ pub mod node;
 pub mod rrd;
 pub mod storage;
 pub mod task;
+pub mod windows;
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,6 +1,6 @@
 //! Files of a guest that hold secrets, and files that the system stands on.
 
-use super::{secrets::named, words::UNKNOWN};
+use super::{secrets::named, winpaths, words::UNKNOWN};
 use crate::safety::Flag;
 
 /// Secrets in their usual places: what a pattern is held against.
@@ -32,6 +32,9 @@ pub(super) const SAMPLES: [&str; 25] = [
     "/etc/wireguard/wg0.conf",
 ];
 
+/// Most stars or braces of a pattern that is held against a name.
+const MOST_MARKS: usize = 5;
+
 /// Folds `//`, `.` and `..`, and the ways round to the root.
 #[must_use]
 pub fn folded(path: &str) -> String {
@@ -55,10 +58,12 @@ pub fn folded(path: &str) -> String {
 /// patterns that could name a secret count.
 #[must_use]
 pub fn secret_path(path: &str, cwd: Option<&str>) -> Option<&'static str> {
-    let windows = path.replace('\\', "/").to_ascii_lowercase();
-    if windows.get(1..2) == Some(":") {
-        let hive = ["/config/sam", "/config/security", "/config/system", "/ntds/ntds.dit"];
-        return hive.iter().any(|h| windows.ends_with(h)).then_some("password hashes of Windows");
+    if winpaths::is_windows(path) {
+        let found = winpaths::secret(path);
+        // With a slash in it, it can be meant for either system.
+        if found.is_some() || !path.contains('/') {
+            return found;
+        }
     }
     let path = match path.strip_prefix("~/") {
         Some(rest) => format!("/root/{rest}"),
@@ -152,9 +157,18 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     glob(&pattern, &text)
 }
 
+/// Whether a pattern could fit a name, as far as that is found out soon: every
+/// way to fit is tried, and with many stars or braces that would take for ever.
+pub(super) fn could_fit(pattern: &str, text: &str) -> bool {
+    let mut marks: Vec<char> = pattern.chars().collect();
+    marks.dedup_by(|a, b| *a == '*' && *b == '*');
+    let many = |mark: char| marks.iter().filter(|c| **c == mark).count() > MOST_MARKS;
+    many('*') || many('{') || matches(&String::from_iter(&marks), text)
+}
+
 fn part_fits(pattern: &str, part: &str) -> bool {
     // A leading dot has to be written.
-    !(part.starts_with('.') && pattern.starts_with(['*', '?', '['])) && matches(pattern, part)
+    !(part.starts_with('.') && pattern.starts_with(['*', '?', '['])) && could_fit(pattern, part)
 }
 
 fn glob(pattern: &[char], part: &[char]) -> bool {
@@ -305,14 +319,4 @@ pub fn written_by_pattern(path: &str) -> Vec<Flag> {
         all.extend(found.into_iter().filter(|f| !all.contains(f)).collect::<Vec<_>>());
     }
     all
-}
-
-/// Whether a path of Windows belongs to the system.
-#[must_use]
-pub fn is_windows_system(path: &str) -> bool {
-    let path = path.replace('\\', "/").to_ascii_lowercase();
-    path.get(1..2) == Some(":")
-        && ["/windows", "/program files", "/programdata", "/boot"]
-            .iter()
-            .any(|dir| path.get(2..).is_some_and(|rest| rest.starts_with(dir)))
 }

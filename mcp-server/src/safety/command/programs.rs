@@ -457,7 +457,7 @@ impl Walk<'_> {
         self.found.add(Flag::ExecShell, &format!("{name} runs what it is given"));
         if matches!(name, "pwsh" | "powershell" | "powershell.exe" | "cmd" | "cmd.exe") {
             let text: Vec<&str> = args.iter().map(|a| a.text.as_str()).collect();
-            super::windows::text(&text.join(" "), self.found);
+            super::windows::text(&text.join(" "), None, None, self.found);
         }
     }
 

@@ -5,7 +5,8 @@ use pve_guard::protocol::{PctExec, Verb};
 
 use super::{
     Deed, GuardPermit, GuestKind, Permit, Place,
-    script::{self, Step},
+    script::{self, Step, System},
+    windows,
 };
 use crate::{
     Error, Result,
@@ -106,7 +107,7 @@ impl Leave {
             vmid: i64::from(place.vmid.get()),
             // A VMID can be given to another container at any time.
             hostname: (!place.name.is_empty()).then(|| place.name.clone()),
-            argv: step.argv(&self.deed, false)?,
+            argv: step.argv(&self.deed, System::Container)?,
             timeout_s: within.timeout_s,
             max_output: within.max_output,
             stdin: within.stdin,
@@ -156,20 +157,33 @@ impl Leave {
     ///
     /// # Errors
     /// `internal` for a step that is not part of this deed.
-    pub fn agent_step(&self, step: &Step<'_>) -> Result<Permit> {
-        let argv = step.argv(&self.deed, true)?;
+    pub fn agent_step(&self, step: &Step<'_>, windows: bool) -> Result<Permit> {
+        let system = if windows { System::Windows } else { System::Vm };
+        let argv = step.argv(&self.deed, system)?;
         self.agent_call(Method::Post, "exec", exec_params(&argv, None))
     }
 
-    /// A piece of the file that is to be written, for the room of that name.
+    /// A piece of the file that is to be written, for the room of that name;
+    /// Windows has told where that is.
     ///
     /// # Errors
-    /// `internal` for a deed that writes no file of a VM.
-    pub fn agent_piece(&self, name: &str, number: usize, piece: &[u8]) -> Result<Permit> {
+    /// `internal` for a deed that writes no file of a VM, or for another place.
+    pub fn agent_piece(
+        &self,
+        name: &str,
+        room: Option<&str>,
+        number: usize,
+        piece: &[u8],
+    ) -> Result<Permit> {
         // Only in a room that this deed can have made.
-        Step::Room { name }.argv(&self.deed, true)?;
+        Step::Room { name }.argv(&self.deed, System::Vm)?;
+        let file = match room {
+            None => format!("{}/{number:05}.piece", script::room(name)),
+            Some(room) if windows::is_room(room, name) => format!("{room}\\{number:05}.piece"),
+            Some(room) => return Err(Error::internal(format!("{room:?} is no room for pieces"))),
+        };
         let params = Params::new()
-            .with("file", format!("{}/{number:05}.piece", script::room(name)))
+            .with("file", file)
             .with("content", STANDARD.encode(piece))
             .with_bool("encode", false);
         self.agent_call(Method::Post, "file-write", params)

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::windows;
 pub use crate::safety::command::Shell;
 use crate::{
     Error, Result,
@@ -31,6 +32,8 @@ pub struct Run {
     pub program: Program,
     /// The directory in which it is run.
     pub cwd: Option<String>,
+    /// Whether a list runs in Windows.
+    pub windows: bool,
     /// Its input.
     pub stdin: Option<Vec<u8>>,
     /// Seconds until it is ended, where that is possible.
@@ -100,26 +103,17 @@ impl Run {
     pub fn argv(&self, plain: bool) -> Result<Vec<String>> {
         let cwd = self.cwd.as_deref();
         let argv = match (&self.program, cwd) {
+            (Program::Argv(argv), cwd) if self.windows => return windows::list(argv, cwd),
+            (Program::Text { text, shell: Shell::Cmd }, cwd) => return windows::cmd(text, cwd),
+            (Program::Text { text, shell: Shell::PowerShell }, cwd) => {
+                return windows::powershell(text, cwd);
+            }
             (Program::Argv(argv), None) => argv.clone(),
             (Program::Argv(argv), Some(cwd)) => in_directory(cwd, argv),
             (Program::Text { text, shell: Shell::Sh }, cwd) => {
                 let text = if plain { readable(text) } else { text.clone() };
                 let sh = vec!["/bin/sh".to_owned(), "-c".to_owned(), text];
                 cwd.map_or_else(|| sh.clone(), |cwd| in_directory(cwd, &sh))
-            }
-            (Program::Text { text, shell: Shell::Cmd }, cwd) => {
-                let text = cwd.map_or_else(|| text.clone(), |c| format!("cd /d \"{c}\" && {text}"));
-                vec!["cmd.exe".to_owned(), "/c".to_owned(), text]
-            }
-            (Program::Text { text, shell: Shell::PowerShell }, cwd) => {
-                let go = |c: &str| {
-                    let quoted = c.replace('\'', "''");
-                    format!("Set-Location -LiteralPath '{quoted}' -ErrorAction Stop; {text}")
-                };
-                let text = cwd.map_or_else(|| text.clone(), go);
-                ["powershell.exe", "-NoProfile", "-NonInteractive", "-Command", &text]
-                    .map(str::to_owned)
-                    .to_vec()
             }
         };
         let bad = |c: char| u32::from(c) > 0xff;

@@ -4,8 +4,19 @@
 
 use std::fmt::Write as _;
 
-use super::Deed;
+use super::{Deed, windows};
 use crate::{Error, Result};
+
+/// What runs in a guest, and the way to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum System {
+    /// A container, through the guard.
+    Container,
+    /// A VM with a shell, through an agent that breaks on characters above U+00FF.
+    Vm,
+    /// A VM with Windows.
+    Windows,
+}
 
 /// One step of a deed that is no command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,10 +69,8 @@ pub enum Step<'a> {
     },
     /// Length and hash of the file that was written.
     State,
-    /// Shows or changes the service, by systemd, OpenRC or a script of init.
+    /// Shows or changes the service, by systemd, OpenRC, a script of init, or as Windows does.
     Service,
-    /// The same in Windows.
-    WindowsService,
 }
 
 /// Where the pieces of a file are put together.
@@ -97,23 +106,23 @@ impl Step<'_> {
             Step::Clear { .. } => "clearing up",
             Step::Write { .. } => "writing a file",
             Step::State => "looking at a file",
-            Step::Service | Step::WindowsService => "asking for a service",
+            Step::Service => "asking for a service",
         }
     }
 
-    /// Program and arguments of this step of a deed. `plain` leaves no
-    /// character above U+00FF in them, on which the guest agent breaks.
+    /// Program and arguments of this step of a deed.
     ///
     /// # Errors
     /// `internal` for a step that is not part of the deed.
-    pub(super) fn argv(&self, deed: &Deed, plain: bool) -> Result<Vec<String>> {
-        if let (Step::WindowsService, Deed::Service { service, action, .. }) = (self, deed) {
-            return Ok(windows_service(service, action));
-        }
-        let script = self.script(deed).ok_or_else(|| {
-            Error::internal(format!("{self:?} is not part of {}", deed.verb().to_lowercase()))
-        })?;
-        Ok(script.argv(plain))
+    pub(super) fn argv(&self, deed: &Deed, to: System) -> Result<Vec<String>> {
+        let argv = match to {
+            System::Windows => windows::step(self, deed),
+            to => self.script(deed).map(|script| Ok(script.argv(to == System::Vm))),
+        };
+        argv.unwrap_or_else(|| {
+            let why = format!("{self:?} is not part of {}", deed.verb().to_lowercase());
+            Err(Error::internal(why))
+        })
     }
 
     fn script(&self, deed: &Deed) -> Option<Script> {
@@ -176,13 +185,18 @@ impl Step<'_> {
 /// The directory of a path, as text.
 #[must_use]
 pub fn directory_of(path: &str) -> &str {
+    // Of a path of Windows in its one spelling.
+    if path.get(1..3) == Some(":\\") {
+        let at = path.rfind('\\').filter(|at| *at > 2).unwrap_or(3);
+        return path.get(..at).unwrap_or(path);
+    }
     match path.rsplit_once('/') {
         Some(("", _)) | None => "/",
         Some((directory, _)) => directory,
     }
 }
 
-fn is_hex(name: &str) -> bool {
+pub(super) fn is_hex(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
@@ -207,30 +221,4 @@ fn octal(text: &str) -> String {
         }
     }
     out
-}
-
-/// Shows or changes a service by PowerShell. The name stands in quotes in
-/// which PowerShell reads nothing.
-fn windows_service(name: &str, action: &str) -> Vec<String> {
-    let name = name.replace('\'', "''");
-    let act = match action {
-        "start" => "Start-Service -InputObject $s",
-        "stop" => "Stop-Service -Force -InputObject $s",
-        "restart" => "Restart-Service -Force -InputObject $s",
-        _ => "",
-    };
-    let text = format!(
-        "$ErrorActionPreference='Stop'; $c=0; $e=''; \
-         $s=Get-Service -Name '{name}' -ErrorAction SilentlyContinue | Select-Object -First 1; \
-         if(-not $s){{'E missing ';exit 0}}; \
-         try{{{act}}}catch{{$c=1;$e=$_.Exception.Message}}; $s.Refresh(); \
-         'OK windows '+$c; 'ActiveState='+$s.Status; 'UnitFileState='+$s.StartType; \
-         'Description='+$s.DisplayName; ''; $e; ''; \
-         if($c){{Get-WinEvent -FilterHashtable @{{LogName='System';ProviderName='Service Control Manager'}} \
-         -MaxEvents 10 -ErrorAction SilentlyContinue | \
-         ForEach-Object {{$_.TimeCreated.ToString('s')+' '+($_.Message -replace '\\s+',' ')}}}}"
-    );
-    ["powershell.exe", "-NoProfile", "-NonInteractive", "-Command", &text]
-        .map(str::to_owned)
-        .to_vec()
 }

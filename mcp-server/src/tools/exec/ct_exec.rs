@@ -38,6 +38,7 @@ pub async fn exec(ctx: Ctx<'_>, args: Exec) -> Result<Answer> {
     let run = Run {
         program: args.command.program(Shell::Sh)?,
         cwd: directory(args.cwd, false)?,
+        windows: false,
         stdin: args.stdin.map(String::into_bytes),
         timeout_s: args.timeout_s.unwrap_or(ctx.app.config.exec_timeout.as_secs()),
         max_output: args.max_output.unwrap_or(ctx.app.config.exec_max_output as u64),

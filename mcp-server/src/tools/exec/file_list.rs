@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    absolute, allow,
+    allow,
     inside::{Given, Reply, Way, found},
+    place_of,
 };
 use crate::{
     Error, Result,
@@ -49,14 +50,11 @@ struct Entry {
 pub async fn list(ctx: Ctx<'_>, args: List) -> Result<Answer> {
     let place = ctx.place(args.vmid).await?;
     let way = Way::to(ctx, &place).await;
-    absolute(&args.path, "path")?;
-    let able = way
-        .as_ref()
-        .map_err(Clone::clone)
-        .and_then(|way| way.has_shell(&place, "pve_vm_exec with `dir` lists a directory there"));
+    let (path, good) = place_of(&args.path, "path", &way);
+    let able = good.and_then(|()| way.as_ref().map_err(Clone::clone)?.runs());
     // What no name in the guest can have foreseen.
     let mark = random_hex(12)?;
-    let mut real = args.path.clone();
+    let mut real = path.clone();
     let mut tries = 0;
     loop {
         let deed = Deed::FileList { place: place.clone(), path: real.clone() };
@@ -65,7 +63,7 @@ pub async fn list(ctx: Ctx<'_>, args: List) -> Result<Answer> {
             Allowed::Leave(doing) => doing,
         };
         let way = way.as_ref().map_err(Clone::clone)?;
-        let step = Step::List { path: &args.path, follow: args.follow == Some(true), mark: &mark };
+        let step = Step::List { path: &path, follow: args.follow == Some(true), mark: &mark };
         let given = Given { room: ROOM, ..Given::default() };
         let reply = way.run(ctx, &place, &doing, &step, given).await;
         if let Ok(Reply::Leads(to)) = &reply
@@ -77,23 +75,26 @@ pub async fn list(ctx: Ctx<'_>, args: List) -> Result<Answer> {
             continue;
         }
         let listing = reply.and_then(|reply| match reply {
+            Reply::Done(_, body) if way.windows() => Ok(windows_entries(&body)),
             Reply::Done(_, body) => Ok(entries(&body, &mark)),
             other => Err(found(other, args.vmid, &args.path)),
         });
         let ended = listing.as_ref().map(|(all, _)| json!({"entries": all.len()}));
         doing.finish(&ended.map_err(Clone::clone));
         let (all, whole) = listing?;
-        let answer = table(&args, all, whole).with("vmid", args.vmid.get());
+        let answer = table(&args, all, whole, way.windows()).with("vmid", args.vmid.get());
         let answer = answer.with("path", args.path.clone());
-        return Ok(match real == args.path {
+        return Ok(match real == path {
             true => answer,
             false => answer.with("real_path", real),
         });
     }
 }
 
-fn table(args: &List, all: Vec<Entry>, whole: bool) -> Answer {
-    let columns = ["name", "type", "size_bytes", "mode", "owner", "modified", "target"];
+fn table(args: &List, all: Vec<Entry>, whole: bool, windows: bool) -> Answer {
+    // What stands in the place of owner and mode in Windows.
+    let (mode, owner) = if windows { ("attributes", "created") } else { ("mode", "owner") };
+    let columns = ["name", "type", "size_bytes", mode, owner, "modified", "target"];
     let table = Table::new(columns).fill(all.into_iter(), args.page.page(), |e| {
         vec![
             e.name.into(),
@@ -183,6 +184,48 @@ fn entry(record: &[u8], targets: &BTreeMap<&[u8], &[u8]>) -> Option<Entry> {
     })
 }
 
+/// The entries of a directory of Windows by name, and whether they came whole.
+fn windows_entries(body: &[u8]) -> (Vec<Entry>, bool) {
+    let text = String::from_utf8_lossy(body);
+    let (rows, whole) = match text.strip_suffix("END") {
+        Some(rows) => (rows, true),
+        // Without its end the last row can be cut.
+        None => (text.rsplit_once('\n').map_or("", |(rows, _)| rows), false),
+    };
+    let mut all: Vec<Entry> = rows.lines().filter_map(windows_entry).collect();
+    all.sort_by_cached_key(|entry| entry.name.to_lowercase());
+    (all, whole)
+}
+
+/// `KIND ATTRIBUTES SIZE MODIFIED CREATED NAME TARGET`, parted by TAB; times in seconds.
+fn windows_entry(row: &str) -> Option<Entry> {
+    let mut fields = row.split('\t');
+    let kind = match fields.next()? {
+        "file" => "file",
+        "directory" => "directory",
+        "link" => "link",
+        _ => return None,
+    };
+    let attributes: u32 = fields.next()?.parse().ok()?;
+    let size = fields.next()?.parse().ok();
+    let modified = fields.next()?.parse().ok();
+    let created = fields.next()?.parse().ok();
+    let name = fields.next()?.to_owned();
+    let target = fields.next().filter(|t| !t.is_empty()).map(str::to_owned);
+    // As `attrib` shows them.
+    let letters =
+        [(1, 'R'), (2, 'H'), (4, 'S'), (0x20, 'A'), (0x800, 'C'), (0x4000, 'E'), (0x1000, 'O')];
+    Some(Entry {
+        kind,
+        size: size.filter(|_| kind == "file"),
+        mode: letters.iter().filter(|(bit, _)| attributes & bit != 0).map(|(_, c)| *c).collect(),
+        owner: created.map(units::time).unwrap_or_default(),
+        modified,
+        target,
+        name,
+    })
+}
+
 /// A name as text; bytes that are no text show as `\xNN`.
 fn readable(bytes: &[u8]) -> String {
     let mut out = String::new();
@@ -225,5 +268,21 @@ mod tests {
         assert_eq!(cut.len(), 1, "{cut:?}");
         assert_eq!(entries(b"MKML", "MKM"), (Vec::new(), true));
         assert_eq!(entries(b"", "MKM"), (Vec::new(), false));
+    }
+
+    #[test]
+    fn a_directory_of_windows_is_read() {
+        let body = "file\t33\t12\t1700000000\t1600000000\tb x.txt\t\n\
+            directory\t22\t1\t1700000000\t1600000000\tÄ\t\n\
+            link\t1040\t1\t1700000000\t1600000000\ta\tC:\\x\nEND";
+        let (all, whole) = windows_entries(body.as_bytes());
+        assert!(whole);
+        let names: Vec<_> = all.iter().map(|e| (e.name.as_str(), e.kind, e.size)).collect();
+        let want = [("a", "link", None), ("b x.txt", "file", Some(12)), ("Ä", "directory", None)];
+        assert_eq!(names, want);
+        assert_eq!((all[1].mode.as_str(), all[2].mode.as_str()), ("RA", "HS"));
+        assert_eq!(all[0].target.as_deref(), Some("C:\\x"));
+        let (cut, whole) = windows_entries(&body.as_bytes()[..60]);
+        assert!(!whole && cut.len() == 1, "{cut:?}");
     }
 }

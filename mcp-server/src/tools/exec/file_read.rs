@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    MAX_PATH, absolute, allow,
+    MAX_PATH, allow,
     inside::{Given, Reply, Way, agent, found, output::exact},
+    place_of,
 };
 use crate::{
     Code, Error, Result,
@@ -61,19 +62,14 @@ struct Piece {
 pub async fn read(ctx: Ctx<'_>, args: Read) -> Result<Answer> {
     let place = ctx.place(args.vmid).await?;
     let way = Way::to(ctx, &place).await;
+    let (path, good) = place_of(&args.path, "path", &way);
     let (piece, real) = match &way {
-        Ok(Way::Agent(agent)) if agent.windows || agent.may("guest-exec").is_err() => {
-            if !agent.windows {
-                absolute(&args.path, "path")?;
-            }
-            let able = agent.may("guest-file-open").and_then(|()| plain(&args.path));
-            let doing = judged(ctx, &place, &args.path, able).await?;
+        Ok(Way::Agent(agent)) if agent.may("guest-exec").is_err() => {
+            let able = good.and_then(|()| agent.may("guest-file-open")).and_then(|()| plain(&path));
+            let doing = judged(ctx, &place, &path, able).await?;
             (by_agent(ctx, &place, doing, &args).await?, None)
         }
-        _ => {
-            absolute(&args.path, "path")?;
-            by_script(ctx, &place, &way, &args).await?
-        }
+        _ => by_script(ctx, &place, &way, &args, &path, good).await?,
     };
     Ok(told(ctx, &place, &args, real, piece))
 }
@@ -103,16 +99,18 @@ async fn by_script(
     place: &Place,
     way: &Result<Way>,
     args: &Read,
+    path: &str,
+    good: Result<()>,
 ) -> Result<(Piece, Option<String>)> {
-    let able = way.as_ref().map(drop).map_err(Clone::clone);
-    let mut real = args.path.clone();
+    let able = good.and_then(|()| way.as_ref().map(drop).map_err(Clone::clone));
+    let mut real = path.to_owned();
     let mut tries = 0;
     loop {
         let doing = judged(ctx, place, &real, able.clone()).await?;
         let way = way.as_ref().map_err(Clone::clone)?;
         let length = args.length(way);
         let step = Step::Read {
-            path: &args.path,
+            path,
             follow: args.follow == Some(true),
             offset: args.offset(),
             // One byte more tells whether there is more, also where a file has no size.
@@ -126,13 +124,13 @@ async fn by_script(
                 tries += 1;
             }
             // A guest without the small tools has its agent yet.
-            Err(error) if way.has_no_tools(&error) && plain(&args.path).is_ok() => {
+            Err(error) if way.has_no_tools(&error) && plain(path).is_ok() => {
                 return by_agent(ctx, place, doing, args).await.map(|piece| (piece, None));
             }
             other => {
                 let piece = other.and_then(|reply| split(reply, args, length));
                 finish(doing, &piece);
-                return Ok((piece?, Some(real).filter(|real| *real != args.path)));
+                return Ok((piece?, Some(real).filter(|real| *real != path)));
             }
         }
     }

@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    absolute, allow,
+    allow,
     inside::{Given, Reply, Way, agent, found},
+    place_of,
 };
 use crate::{
     Code, Error, Result,
@@ -57,11 +58,11 @@ pub struct Write {
 /// `pve_guest_file_write`
 pub async fn write(ctx: Ctx<'_>, args: Write) -> Result<Answer> {
     let place = ctx.place(args.vmid).await?;
-    let (file, content) = checked(&args)?;
     let way = Way::to(ctx, &place).await;
-    let able = way.as_ref().map_err(Clone::clone).and_then(|way| {
-        way.has_shell(&place, "pve_vm_exec with PowerShell writes a file there: pass it as `stdin`")
-    });
+    let (path, good) = place_of(&args.path, "path", &way);
+    let windows = command::is_windows(&path) && !path.starts_with('/');
+    let (file, content) = checked(&args, path, windows)?;
+    let able = good.and_then(|()| way.as_ref().map_err(Clone::clone)?.runs());
     let deed = |file: NewFile| Deed::FileWrite { place: place.clone(), file };
     if args.asked.dry_run == Some(true) || able.is_err() {
         return match allow(ctx, deed(file), &args.asked, able).await? {
@@ -75,6 +76,10 @@ pub async fn write(ctx: Ctx<'_>, args: Write) -> Result<Answer> {
     let tried = Asked { dry_run: Some(true), ..Asked::default() };
     let guarded = !categories(&file.path).is_empty();
     let confirmed = args.asked.confirm.as_ref() == Some(&file.path);
+    let same = |real: &str| match windows {
+        true => real.to_lowercase() == file.path.to_lowercase(),
+        false => real == file.path,
+    };
     if guarded && !confirmed && args.follow != Some(true) {
         // What is not confirmed is refused here, before the guest is looked into.
         allow(ctx, deed(file), &args.asked, Ok(())).await?;
@@ -84,8 +89,9 @@ pub async fn write(ctx: Ctx<'_>, args: Write) -> Result<Answer> {
         allow(ctx, deed(file.clone()), &tried, Ok(())).await?;
     }
     let real = find(ctx, &way, &place, &args, &file.path).await?;
+    let real = if same(&real) { file.path.clone() } else { real };
     if real != file.path {
-        led_elsewhere(&args, &real)?;
+        led_elsewhere(&args, &file.path, &real)?;
         if !guarded {
             allow(ctx, deed(file.clone()), &tried, Ok(())).await?;
         }
@@ -95,12 +101,17 @@ pub async fn write(ctx: Ctx<'_>, args: Write) -> Result<Answer> {
         Allowed::DryRun(answer) => return Ok(answer),
         Allowed::Leave(doing) => doing,
     };
-    let mut written = put(ctx, &way, &place, &doing, &file, content).await;
+    let name = random_hex(8)?;
+    let mut written = put(ctx, &way, &place, &doing, &file, content, &name).await;
     if let Err(error) = &written
         && error.code == Code::OutcomeUnknown
-        && let Some(seen) = look(ctx, &way, &place, &doing, &file).await
     {
-        written = Ok(seen);
+        match look(ctx, &way, &place, &doing, &file).await {
+            Some(seen) => written = Ok(seen),
+            // What is under way yet finds its pieces gone, and leaves the file as it is.
+            None if matches!(way, Way::Agent(_)) => clear(ctx, &way, &place, &doing, &name).await,
+            None => {}
+        }
     }
     let told = doing.told();
     let warning = doing.finish(&written.as_ref().map(Written::record).map_err(Clone::clone));
@@ -108,13 +119,13 @@ pub async fn write(ctx: Ctx<'_>, args: Write) -> Result<Answer> {
 }
 
 /// The file as it is to be, and its content.
-fn checked(args: &Write) -> Result<(NewFile, Vec<u8>)> {
+fn checked(args: &Write, path: String, windows: bool) -> Result<(NewFile, Vec<u8>)> {
     let bad = |name: &str, why: String| Err(Error::argument(why).with("argument", name));
-    absolute(&args.path, "path")?;
-    if args.path.ends_with('/') {
+    let ends = |c: char| c == '/' || windows && c == '\\';
+    if args.path.ends_with(ends) {
         return bad("path", format!("{:?} names a directory", args.path));
     }
-    if args.path.split('/').any(|part| part == ".." || part == ".") {
+    if args.path.split(ends).any(|part| part == ".." || part == ".") {
         return bad("path", format!("{:?} goes round by `.` or `..`", args.path));
     }
     let content = match (&args.content, &args.content_base64) {
@@ -149,6 +160,13 @@ fn checked(args: &Write) -> Result<(NewFile, Vec<u8>)> {
         let why = format!("the content has {} bytes, and {MAX_CONTENT} are taken", content.len());
         return bad("content", why);
     }
+    for (name, given) in [("mode", &args.mode), ("owner", &args.owner)] {
+        if windows && given.is_some() {
+            return Err(Error::argument(format!("`{name}` means nothing in Windows"))
+                .hint("a file that is replaced keeps its rights, and a new one takes those of its directory; icacls by pve_vm_exec changes them")
+                .with("argument", name));
+        }
+    }
     let octal = |mode: &String| {
         (3..=4).contains(&mode.len()) && mode.bytes().all(|b| (b'0'..=b'7').contains(&b))
     };
@@ -164,7 +182,7 @@ fn checked(args: &Write) -> Result<(NewFile, Vec<u8>)> {
         return bad("if_sha256", "`if_sha256` is not 64 hexadecimal digits".to_owned());
     }
     let file = NewFile {
-        path: args.path.clone(),
+        path,
         sha256: sha256_of(&content),
         bytes: content.len() as u64,
         append: args.append == Some(true),
@@ -207,7 +225,7 @@ async fn find(ctx: Ctx<'_>, way: &Way, place: &Place, args: &Write, path: &str) 
 
 /// A path leads to another file than it names: only where that was asked for,
 /// and never to a file that is guarded more than the one that was named.
-fn led_elsewhere(args: &Write, real: &str) -> Result<()> {
+fn led_elsewhere(args: &Write, path: &str, real: &str) -> Result<()> {
     let refused = |hint: &str| {
         Err(Error::argument(format!("{:?} leads to {real:?}", args.path))
             .hint(hint)
@@ -217,7 +235,7 @@ fn led_elsewhere(args: &Write, real: &str) -> Result<()> {
     if args.follow != Some(true) {
         return refused("give that path, or set follow");
     }
-    if categories(real).is_subset(&categories(&args.path)) {
+    if categories(real).is_subset(&categories(path)) {
         return Ok(());
     }
     refused("that is a system file: name it itself")
@@ -226,7 +244,11 @@ fn led_elsewhere(args: &Write, real: &str) -> Result<()> {
 /// What a write to this path would need.
 fn categories(path: &str) -> std::collections::BTreeSet<Flag> {
     let argv = ["tee".to_owned(), "--".to_owned(), path.to_owned()];
-    command::classify(&command::Command::Argv(&argv), None, None).categories
+    let mut all = command::classify(&command::Command::Argv(&argv), None, None).categories;
+    if command::is_windows(path) {
+        all.extend(command::windows_written(path));
+    }
+    all
 }
 
 /// What was written.
@@ -258,19 +280,19 @@ async fn put(
     doing: &Doing,
     file: &NewFile,
     content: Vec<u8>,
+    name: &str,
 ) -> Result<Written> {
-    let name = random_hex(8)?;
     let mut given = Given { timeout_s: WRITING, ..Given::default() };
     let pieces = matches!(way, Way::Agent(_));
     if pieces {
-        if let Err(error) = send(ctx, way, place, doing, &name, &content).await {
-            clear(ctx, way, place, doing, &name).await;
+        if let Err(error) = send(ctx, way, place, doing, name, &content).await {
+            clear(ctx, way, place, doing, name).await;
             return Err(unchanged(error));
         }
     } else {
         given.stdin = Some(content);
     }
-    match way.run(ctx, place, doing, &Step::Write { name: &name, pieces }, given).await? {
+    match way.run(ctx, place, doing, &Step::Write { name, pieces }, given).await? {
         Reply::Done(line, _) => Written::read(&line)
             .ok_or_else(|| Error::internal(format!("the guest answered {line:?}"))),
         other => Err(found(other, place.vmid, &file.path)),
@@ -286,18 +308,32 @@ async fn send(
     name: &str,
     content: &[u8],
 ) -> Result<()> {
-    match way.run(ctx, place, doing, &Step::Room { name }, Given::default()).await? {
-        Reply::Done(..) => {}
-        other => return Err(found(other, place.vmid, "/tmp")),
-    }
+    let room = match way.run(ctx, place, doing, &Step::Room { name }, Given::default()).await? {
+        Reply::Done(_, told) if way.windows() => Some(String::from_utf8_lossy(&told).into_owned()),
+        Reply::Done(..) => None,
+        other => return Err(found(other, place.vmid, "the directory for temporary files")),
+    };
     for (number, piece) in content.chunks(PIECE).enumerate() {
         if ctx.session.cancelled().is_cancelled() {
             return Err(Error::new(Code::Cancelled, "the call was cancelled"));
         }
-        let permit = doing.leave().agent_piece(name, number, piece)?;
-        ctx.app.pve.send(permit).await.map_err(|error| agent::explain(place, error))?;
+        let permit = doing.leave().agent_piece(name, room.as_deref(), number, piece)?;
+        ctx.app.pve.send(permit).await.map_err(|error| refused(error, place))?;
     }
     Ok(())
+}
+
+/// Why the agent did not take a piece.
+fn refused(error: Error, place: &Place) -> Error {
+    let text = error.message.to_lowercase();
+    let full = ["not enough space", "no space left", "disk is full"];
+    match full.iter().any(|said| text.contains(said)) {
+        true => {
+            let word = Reply::Failed("full".to_owned(), error.message);
+            found(word, place.vmid, "the directory for temporary files")
+        }
+        false => agent::explain(place, error),
+    }
 }
 
 /// Takes the pieces away again; what cannot be taken away lies in /tmp.
@@ -390,7 +426,9 @@ mod tests {
             asked: Asked::default(),
         };
         change(&mut args);
-        checked(&args)
+        let (path, good) = place_of(&args.path, "path", &Err(Error::internal("no agent")));
+        let windows = command::is_windows(&path) && !path.starts_with('/');
+        good.and_then(|()| checked(&args, path, windows))
     }
 
     #[test]
@@ -400,7 +438,7 @@ mod tests {
         let both = given(|a| (a.content, a.content_base64) = (None, Some(" YT0x\nCg== ".into())));
         assert_eq!(both.unwrap().1, b"a=1\n");
         type Change = fn(&mut Write);
-        let bad: [(&str, Change); 14] = [
+        let bad: [(&str, Change); 21] = [
             ("path", |a| a.path = "srv/x".into()),
             ("path", |a| a.path = "-rf".into()),
             ("path", |a| a.path = "/srv/x/".into()),
@@ -415,6 +453,13 @@ mod tests {
             ("owner", |a| a.owner = Some("--reference=/etc/shadow".into())),
             ("owner", |a| a.owner = Some("a;id".into())),
             ("if_sha256", |a| a.if_sha256 = Some("abc".into())),
+            ("path", |a| a.path = r"C:\x\".into()),
+            ("path", |a| a.path = r"C:\x\..\y".into()),
+            ("path", |a| a.path = r"C:y".into()),
+            ("path", |a| a.path = r"\\server\x\y".into()),
+            ("path", |a| a.path = r"C:\x:y".into()),
+            ("mode", |a| (a.path, a.mode) = (r"C:\x".into(), Some("644".into()))),
+            ("owner", |a| (a.path, a.owner) = (r"C:\x".into(), Some("bob".into()))),
         ];
         for (argument, change) in bad {
             let error = given(change).unwrap_err();

@@ -12,11 +12,12 @@ mod vm_exec;
 use serde::Deserialize;
 use serde_json::Value;
 
+use self::inside::Way;
 use super::registry::*;
 use crate::{
     Code, Error, Result,
     safety::{
-        Deed,
+        Deed, command,
         deed::{Place, Program, Shell},
     },
     tools::{Ctx, change::Asked, deeds::Allowed},
@@ -94,19 +95,35 @@ impl Command {
 fn directory(cwd: Option<String>, windows: bool) -> Result<Option<String>> {
     let Some(cwd) = cwd else { return Ok(None) };
     if windows {
-        // The shells of Windows take it as a part of the text.
-        let odd = |c: char| {
-            c.is_control()
-                || matches!(c, '"' | '%' | '!' | '\'' | '`' | '$' | '&' | '|' | '<' | '>' | '^')
+        return match command::windows_path(&cwd) {
+            Ok(cwd) => Ok(Some(cwd)),
+            Err(why) => Err(Error::argument(format!("{cwd:?} {why}")).with("argument", "cwd")),
         };
-        if cwd.is_empty() || cwd.contains(odd) {
-            return Err(Error::argument(format!("{cwd:?} cannot be a `cwd` of Windows"))
-                .with("argument", "cwd"));
-        }
-        return Ok(Some(cwd));
     }
     absolute(&cwd, "cwd")?;
     Ok(Some(cwd))
+}
+
+/// A path as it is worked with, and what is wrong with it, which is told only
+/// to whom the gate lets through. Where the guest did not say what runs in it,
+/// the path itself tells for which system it is meant.
+fn place_of(path: &str, argument: &str, way: &Result<Way>) -> (String, Result<()>) {
+    let windows = match way {
+        Ok(way) => way.windows(),
+        Err(_) => !path.starts_with('/') && command::is_windows(path),
+    };
+    if !windows {
+        return (path.to_owned(), absolute(path, argument));
+    }
+    match command::windows_path(path) {
+        Ok(path) => (path, Ok(())),
+        Err(why) => {
+            let error = Error::argument(format!("{path:?} {why}"))
+                .hint(r"give the path from its drive on, for example C:\app\app.ini")
+                .with("argument", argument);
+            (path.to_owned(), Err(error))
+        }
+    }
 }
 
 /// A path of a guest with a shell: absolute, and nothing that cannot be one.

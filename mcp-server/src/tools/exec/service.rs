@@ -64,9 +64,9 @@ const PATIENCE: u64 = 100;
 /// `pve_guest_service`
 pub async fn control(ctx: Ctx<'_>, args: Control) -> Result<Answer> {
     let place = ctx.place(args.vmid).await?;
-    named(&args.service)?;
     let action = args.action.unwrap_or(Action::Status);
     let way = Way::to(ctx, &place).await;
+    named(&args.service, way.as_ref().is_ok_and(Way::windows))?;
     let able = way.as_ref().map_err(Clone::clone).and_then(Way::runs);
     let deed = Deed::Service {
         place: place.clone(),
@@ -86,15 +86,22 @@ pub async fn control(ctx: Ctx<'_>, args: Control) -> Result<Answer> {
 }
 
 /// A service's name, and nothing that a tool could take for an option or a pattern.
-fn named(service: &str) -> Result<()> {
-    let good = |c: char| c.is_alphanumeric() || "@:_.-\\ ".contains(c);
-    if service.is_empty()
+fn named(service: &str, windows: bool) -> Result<()> {
+    // A name of Windows has nearly any character, and reaches no shell.
+    let good = |c: char| match windows {
+        true => !c.is_control() && !"/\\*?".contains(c),
+        false => c.is_alphanumeric() || "@:_.-\\ ".contains(c),
+    };
+    if service.trim().is_empty()
         || service.len() > 255
         || service.starts_with(['-', ' '])
         || !service.chars().all(good)
     {
         return Err(Error::argument(format!("{service:?} is no name of a service"))
-            .hint("name one service as the guest does, for example nginx or ssh.service")
+            .hint(match windows {
+                true => "name one service as Windows does, for example W32Time or MSSQL$SQLEXPRESS",
+                false => "name one service as the guest does, for example nginx or ssh.service",
+            })
             .with("argument", "service"));
     }
     Ok(())
@@ -120,26 +127,29 @@ async fn ask(
     service: &str,
     patience: u64,
 ) -> Result<State> {
-    let step = if way.windows() { Step::WindowsService } else { Step::Service };
     let given = Given { timeout_s: patience, ..Given::default() };
-    match way.run(ctx, place, doing, &step, given).await? {
+    match way.run(ctx, place, doing, &Step::Service, given).await? {
         Reply::Done(head, body) => State::read(&head, &String::from_utf8_lossy(&body))
             .ok_or_else(|| Error::internal("the guest's answer about the service makes no sense"))
             .and_then(|state| {
                 if state.field("LoadState") == Some("not-found") {
-                    return Err(missing(place, service));
+                    return Err(missing(way, place, service));
                 }
                 Ok(state)
             }),
-        Reply::Failed(word, _) if word == "missing" => Err(missing(place, service)),
+        Reply::Failed(word, _) if word == "missing" => Err(missing(way, place, service)),
         other => Err(found(other, place.vmid, service)),
     }
 }
 
-fn missing(place: &Place, service: &str) -> Error {
-    Error::new(Code::NotFound, format!("guest {} has no service {service:?}", place.vmid)).hint(
-        "`systemctl list-units --type=service --all` by pve_ct_exec or pve_vm_exec lists them",
-    )
+fn missing(way: &Way, place: &Place, service: &str) -> Error {
+    let why = format!("guest {} has no service {service:?}", place.vmid);
+    Error::new(Code::NotFound, why).hint(match way.windows() {
+        true => "`sc query state= all` by pve_vm_exec lists them",
+        false => {
+            "`systemctl list-units --type=service --all` by pve_ct_exec or pve_vm_exec lists them"
+        }
+    })
 }
 
 impl State {
@@ -181,6 +191,8 @@ impl State {
             _ => match self.field("ActiveState") {
                 Some("Running") => "active".to_owned(),
                 Some("Stopped") => "inactive".to_owned(),
+                Some("StartPending") => "activating".to_owned(),
+                Some("StopPending") => "deactivating".to_owned(),
                 Some(state) => state.to_lowercase(),
                 None => "unknown".to_owned(),
             },
@@ -236,6 +248,7 @@ fn answer(
     out.insert("active".into(), active.clone().into());
     out.insert("enabled".into(), state.enabled().into());
     for (key, field) in [
+        ("name", "Name"),
         ("state", "SubState"),
         ("description", "Description"),
         ("since", "ActiveEnterTimestamp"),
@@ -296,12 +309,18 @@ mod tests {
         for name in
             ["nginx", "ssh.service", "getty@tty1.service", "Windows Update", "dev-sda1.device"]
         {
-            assert!(named(name).is_ok(), "{name}");
+            assert!(named(name, false).is_ok() && named(name, true).is_ok(), "{name}");
         }
         for name in
             ["", "--user", "-H", "a;id", "*", "a\nb", "$(id)", "a'b", "../x", " x", "a|b", "a/b"]
         {
-            assert_eq!(named(name).unwrap_err().code, Code::InvalidArgument, "{name:?}");
+            assert_eq!(named(name, false).unwrap_err().code, Code::InvalidArgument, "{name:?}");
+        }
+        for name in ["MSSQL$SQLEXPRESS", "it's \"x\" & (y)", "größe 日"] {
+            assert!(named(name, true).is_ok(), "{name}");
+        }
+        for name in ["", " ", "-x", "a*", "?", "a/b", "a\\b", "a\nb"] {
+            assert_eq!(named(name, true).unwrap_err().code, Code::InvalidArgument, "{name:?}");
         }
     }
 }

@@ -78,14 +78,10 @@ async fn command(ctx: Ctx<'_>, place: Place, args: Exec) -> Result<Answer> {
         Program::Text { shell, .. } => *shell != deed::Shell::Sh,
         Program::Argv(_) => windows,
     };
-    if args.cwd.is_some() && for_windows && matches!(program, Program::Argv(_)) {
-        return Err(Error::argument("a list has no `cwd` in Windows")
-            .hint("give the command as text, which its shell runs in that directory")
-            .with("argument", "cwd"));
-    }
     let run = Run {
         program,
         cwd: directory(args.cwd, for_windows)?,
+        windows: for_windows,
         stdin: args.stdin.map(String::into_bytes),
         timeout_s: args.timeout_s.unwrap_or(ctx.app.config.exec_timeout.as_secs()),
         max_output: args.max_output.unwrap_or(ctx.app.config.exec_max_output as u64),

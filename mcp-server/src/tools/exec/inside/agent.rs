@@ -106,9 +106,10 @@ pub(super) async fn step(
     place: &Place,
     doing: &Doing,
     step: &Step<'_>,
+    windows: bool,
     given: &Given,
 ) -> Result<Ran> {
-    let pid = start(ctx, place, doing.leave().agent_step(step)?).await?;
+    let pid = start(ctx, place, doing.leave().agent_step(step, windows)?).await?;
     follow(ctx, place, doing, pid, given.timeout_s, given.room).await
 }
 

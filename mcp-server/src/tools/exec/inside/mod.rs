@@ -87,22 +87,6 @@ impl Way {
         }
     }
 
-    /// Only what the guest's own shell can do.
-    ///
-    /// # Errors
-    /// `conflict` for a Windows guest, and as [`Way::runs`].
-    pub fn has_shell(&self, place: &Place, instead: &str) -> Result<()> {
-        if self.windows() {
-            return Err(Error::new(
-                Code::Conflict,
-                format!("VM {} runs Windows, where this is not to be had", place.vmid),
-            )
-            .hint(instead)
-            .with("vmid", place.vmid.get()));
-        }
-        self.runs()
-    }
-
     /// Whether an error of a step says that the guest cannot run it at all:
     /// it has no shell, or one that did not understand it.
     pub fn has_no_tools(&self, error: &Error) -> bool {
@@ -126,7 +110,9 @@ impl Way {
         let name = step.name();
         let ran = match self {
             Self::Guard => container::step(ctx, doing, step, given).await?,
-            Self::Agent(_) => agent::step(ctx, place, doing, step, &given).await?,
+            Self::Agent(agent) => {
+                agent::step(ctx, place, doing, step, agent.windows, &given).await?
+            }
         };
         if ran.timed_out || ran.guest_down.is_some() {
             let why = ran.guest_down.unwrap_or("it did not end in time");
@@ -137,6 +123,6 @@ impl Way {
             .hint("look at the object in the guest before anything is repeated")
             .with("pid", ran.pid));
         }
-        Reply::read(name, place, &ran)
+        Reply::read(name, place, self.windows(), &ran)
     }
 }

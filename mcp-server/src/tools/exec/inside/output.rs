@@ -39,7 +39,8 @@ impl Stream {
     /// Puts it into an answer: `NAME`, or `NAME_base64` where it is not UTF-8, and `NAME_bytes`.
     pub fn put(&self, name: &str, out: &mut Map<String, Value>, redactor: &Redactor) {
         match self.text() {
-            Some(text) => out.insert(name.to_owned(), text.into()),
+            // As Windows ends its lines; a carriage return elsewhere stays to be seen.
+            Some(text) => out.insert(name.to_owned(), text.replace("\r\n", "\n").into()),
             None => match redactor.bytes(&self.bytes) {
                 Some(text) => out.insert(name.to_owned(), text.into()),
                 None => out.insert(format!("{name}_base64"), STANDARD.encode(&self.bytes).into()),
@@ -89,6 +90,7 @@ mod tests {
         for (bytes, limit, wanted) in [
             (&b""[..], 9, json!({"stdout": "", "stdout_bytes": 0, "cut": false})),
             ("ü✓\n".as_bytes(), 9, json!({"stdout": "ü✓\n", "stdout_bytes": 6, "cut": false})),
+            (b"a\r\nb\rc\r\n", 9, json!({"stdout": "a\nb\rc\n", "stdout_bytes": 8, "cut": false})),
             // A limit within a character takes the whole of it away, and makes no binary of it.
             ("ü✓\n".as_bytes(), 4, json!({"stdout": "ü", "stdout_bytes": 6, "cut": true})),
             (b"a\0b", 9, json!({"stdout": "a\0b", "stdout_bytes": 3, "cut": false})),

@@ -19,7 +19,7 @@ pub(in crate::tools::exec) enum Reply {
 
 impl Reply {
     /// Reads the output of a script that has ended.
-    pub(super) fn read(name: &str, place: &Place, ran: &Ran) -> Result<Self> {
+    pub(super) fn read(name: &str, place: &Place, windows: bool, ran: &Ran) -> Result<Self> {
         let out = &ran.stdout.bytes;
         let (head, body) = match out.iter().position(|b| *b == b'\n') {
             Some(at) => (out.get(..at).unwrap_or_default(), out.get(at + 1..).unwrap_or_default()),
@@ -54,6 +54,9 @@ impl Reply {
             format!("{name} in guest {} ended with {how}: {said}", place.vmid),
         )
         .with("reason", NO_TOOLS);
+        if windows {
+            return Err(error.hint("the guest needs Windows PowerShell 5.1, which may run more than its restricted language"));
+        }
         Err(match ran.exit_code {
             Some(126 | 127 | 255) => {
                 error.hint("the guest needs /bin/sh and the usual small tools")
