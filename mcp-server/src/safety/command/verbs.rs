@@ -161,7 +161,7 @@ impl Walk<'_> {
         let verb = args.get(at).map(|a| a.text.as_str()).unwrap_or_default();
         if noun_looks(name, verb, second) == Some(false) {
             let deletes = ["rm", "delete", "destroy", "purge", "remove"];
-            if deletes.iter().any(|d| second == *d) {
+            if deletes.contains(&second) {
                 self.found.add(Flag::ExecDelete, &format!("{name} {verb} {second}"));
             }
             self.found.add(table.flag, &format!("{name} {verb} {second}"));
