@@ -125,7 +125,7 @@ fn archive(call: &Call<'_>) -> Option<Value> {
     )
 }
 
-/// The stored object that a change replaces or removes: its digest, or the whole of it.
+/// The stored object that a change replaces or removes, whole, with its digest where it has one.
 fn stored(call: &Call<'_>) -> Option<Value> {
     let template = call.endpoint.template;
     if call.config().is_some() && template.contains("{vmid}") && !template.contains("/firewall/") {
@@ -139,7 +139,7 @@ fn stored(call: &Call<'_>) -> Option<Value> {
     }
     let segments: Vec<&str> = call.path.segments().collect();
     let answer = call.facts.ask(&segments, Params::new()).ok()?;
-    answer.get("digest").cloned().or_else(|| Some(steady(answer)))
+    Some(steady(answer))
 }
 
 /// A value without what differs from one second to the next.

@@ -307,6 +307,22 @@ fn a_yes_is_for_what_was_shown_to_hang_on_it() {
             "backup \"s:backup/1\" goes",
         ),
         (
+            "PUT /storage/s",
+            json!({"disable": 1}),
+            "/storage/s",
+            json!({"storage": "s", "type": "dir", "digest": "d0"}),
+            json!({"storage": "s", "type": "dir", "nodes": "pve1", "digest": "d1"}),
+            "Request: PUT",
+        ),
+        (
+            "PUT /storage/s",
+            json!({"disable": 1}),
+            "/storage/s",
+            json!({"storage": "s", "type": "dir"}),
+            json!({"storage": "s", "type": "dir", "nodes": "pve1"}),
+            "Request: PUT",
+        ),
+        (
             "POST /nodes/pve1/stopall",
             json!({}),
             "/cluster/resources",

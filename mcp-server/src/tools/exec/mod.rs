@@ -48,7 +48,7 @@ const MAX_COMMAND: usize = inside::agent::MAX_ARG;
 
 /// A command: a text for a shell, or a program with its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`command` is a text for the shell, or a list of texts")]
 pub(super) enum Command {
     Text(String),
     List(Vec<String>),
