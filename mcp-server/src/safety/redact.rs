@@ -138,10 +138,8 @@ impl Redactor {
         marks.extend(HASHES.map(str::to_owned));
         marks.extend(TICKETS.iter().map(|head| format!("{head}:")));
         for name in ASSIGNED {
-            for sign in ['=', ':'] {
-                marks
-                    .extend([format!("{name}{sign}"), format!("{}{sign}", name.replace('-', "_"))]);
-            }
+            // What stands between the name and its sign can be a quote.
+            marks.extend([(*name).to_owned(), name.replace('-', "_")]);
         }
         let built = AhoCorasick::builder()
             .ascii_case_insensitive(true)

@@ -4,7 +4,7 @@ use super::{secrets::named, winpaths, words::UNKNOWN};
 use crate::safety::Flag;
 
 /// Secrets in their usual places: what a pattern is held against.
-pub(super) const SAMPLES: [&str; 25] = [
+pub(super) const SAMPLES: [&str; 24] = [
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",
@@ -29,7 +29,6 @@ pub(super) const SAMPLES: [&str; 25] = [
     "/etc/ssl/private/server.pem",
     "/etc/letsencrypt/live/site/privkey.pem",
     "/etc/letsencrypt/archive/site/privkey1.pem",
-    "/etc/wireguard/wg0.conf",
 ];
 
 /// Most stars or braces of a pattern that is held against a name.
