@@ -68,7 +68,7 @@ async fn no_tool_shows_a_hidden_guest() {
     let mut answered = 0;
     for (tool, arguments) in [
         ("pve_overview", json!({})),
-        ("pve_needs_attention", json!({"limit": 500})),
+        ("pve_needs_attention", json!({})),
         ("pve_list_vms", json!({"limit": 500})),
         ("pve_cluster_resources", json!({"limit": 500})),
         ("pve_cluster_log", json!({})),
@@ -166,8 +166,8 @@ async fn no_raw_read_shows_a_hidden_guest() {
 #[tokio::test]
 async fn what_is_hidden_is_not_taken_for_missing() {
     let world = world().await;
-    let answer = world.call("pve_needs_attention", json!({"limit": 500})).await.unwrap();
-    let open = World::new().await.call("pve_needs_attention", json!({"limit": 500})).await.unwrap();
+    let answer = world.call("pve_needs_attention", json!({})).await.unwrap();
+    let open = World::new().await.call("pve_needs_attention", json!({})).await.unwrap();
     let orphans = |answer: &Value| {
         let text = answer.to_string();
         text.matches("orphaned_disk").count()
