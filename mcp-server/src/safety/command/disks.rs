@@ -95,7 +95,8 @@ impl Walk<'_> {
             if !measures && arg.text.strip_prefix("if=").is_some_and(super::outputs::is_disk) {
                 self.found.add(Flag::ExecDisks, "dd reads a disk");
             }
-            if let Some(path) = arg.text.strip_prefix("of=") {
+            let out = ["of=", "hof=", "ofs=", "wipe="];
+            if let Some(path) = out.iter().find_map(|name| arg.text.strip_prefix(name)) {
                 let target = Arg { text: path.to_owned(), unknown: arg.unknown };
                 if target.unknown {
                     self.found.add(Flag::ExecDisks, "dd to where it cannot be known");

@@ -253,8 +253,21 @@ impl Walk<'_> {
             "mktemp" => {}
             // The first word of these is a mode or an owner, not a file.
             "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" | "setcap" => {
-                let paths: Vec<Arg> =
-                    args.iter().filter(|a| !a.is_option()).skip(1).cloned().collect();
+                // The mode can look like an option: chmod -x, chattr -i.
+                let mode = |a: &Arg| {
+                    a.text
+                        .strip_prefix('-')
+                        .is_some_and(|m| !m.is_empty() && m.chars().all(|c| "rwxXst".contains(c)))
+                };
+                let first = name != "chattr" && !args.iter().any(mode);
+                let paths: Vec<Arg> = args
+                    .iter()
+                    .filter(|a| !a.is_option() && !a.text.starts_with(['+', '=']))
+                    .skip(usize::from(
+                        first && !args.iter().any(|a| a.text.starts_with(['+', '='])),
+                    ))
+                    .cloned()
+                    .collect();
                 for path in &paths {
                     self.writes(path);
                 }

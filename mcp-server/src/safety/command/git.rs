@@ -157,8 +157,8 @@ impl Walk<'_> {
             "rm",
             "mv",
         ];
-        if verb == "clone" {
-            if let Some(target) = plain.get(1) {
+        if verb == "clone" || verb == "init" && !plain.is_empty() {
+            if let Some(target) = plain.get(usize::from(verb == "clone")) {
                 self.writes(target);
             }
         } else if writes.contains(&verb) {

@@ -16,7 +16,7 @@ pub(super) fn of(words: &[Arg], input: &Input) -> Input {
         "cat" if args.is_empty() => input.clone(),
         "tee" => input.clone(),
         // Names that go through unchanged, as far as that matters.
-        "ls" | "realpath" | "readlink" => {
+        "ls" | "realpath" | "readlink" if args.iter().any(|a| !a.is_option()) => {
             known(&args.iter().filter(|a| !a.is_option()).cloned().collect::<Vec<_>>())
         }
         "dirname" => match known(args) {

@@ -167,6 +167,11 @@ impl Walk<'_> {
         if name == "curl" && (value_of(args, 'K', "config").is_some()) {
             self.found.add(Flag::ExecShell, "curl does what a file says");
         }
+        if matches!(name, "yq" | "xmlstarlet")
+            && args.iter().any(|a| matches!(a.text.as_str(), "-i" | "--inplace" | "-L"))
+        {
+            self.writes_all(args);
+        }
         if name == "zip" && (args.iter().any(|a| a.text == "-m") || has_long(args, "move")) {
             self.found.add(Flag::ExecDelete, "zip removes what it packed");
         }

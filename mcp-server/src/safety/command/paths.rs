@@ -294,9 +294,11 @@ fn is_start_file(path: &str) -> bool {
         ".xprofile",
         ".xsessionrc",
     ];
-    let below =
-        ["/.config/systemd/", "/.config/autostart/", "/.config/fish/", "/.ssh/", "/.git/hooks/"];
-    shells.contains(&name) || below.iter().any(|dir| path.contains(dir))
+    let below = ["/.config/systemd/", "/.config/autostart/", "/.config/fish/", "/.git/hooks/"];
+    let ssh = ["/.ssh/rc", "/.ssh/config", "/.ssh/environment"];
+    shells.contains(&name)
+        || below.iter().any(|dir| path.contains(dir))
+        || ssh.iter().any(|file| path.ends_with(file))
 }
 
 /// The categories of writing what a pattern of a shell names: what its first part can mean counts.

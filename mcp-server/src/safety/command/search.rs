@@ -46,7 +46,8 @@ impl Walk<'_> {
         let elsewhere =
             options.iter().any(|a| a.text.starts_with("-a")) || has_long(options, "arg-file");
         match input {
-            Input::Text(text) if !elsewhere => {
+            // What printed nothing that is known may have printed anything.
+            Input::Text(text) if !elsewhere && !text.trim().is_empty() => {
                 let lines: Vec<&str> = match replace {
                     Some(_) => text.lines().take(MOST_LINES).collect(),
                     None => vec![text],
@@ -65,12 +66,14 @@ impl Walk<'_> {
                 }
             }
             _ => {
-                if let Some(dirs) = self.listed.take() {
+                if let Some((dirs, unnamed)) = self.listed.take() {
                     if rest.first().is_some_and(|w| changes_files(&w.text)) {
                         dirs.iter().for_each(|dir| self.writes(dir));
                     }
-                    let dirs: Vec<&Arg> = dirs.iter().collect();
-                    self.found_unnamed(&dirs, &rest);
+                    if unnamed {
+                        let dirs: Vec<&Arg> = dirs.iter().collect();
+                        self.found_unnamed(&dirs, &rest);
+                    }
                 }
                 self.with_holes(&rest, &hole, true);
             }
@@ -188,8 +191,9 @@ impl Walk<'_> {
     /// What `find` prints, where it looks for a file with secrets.
     pub(super) fn find_prints(&mut self, words: &[Arg]) -> Input {
         let args = words.get(1..).unwrap_or_default();
-        if searched(args).is_empty() && !of_other_kind(args) {
-            self.listed = Some(args.iter().take_while(|a| !a.is_option()).cloned().collect());
+        if !of_other_kind(args) {
+            let dirs = args.iter().take_while(|a| !a.is_option()).cloned().collect();
+            self.listed = Some((dirs, searched(args).is_empty()));
         }
         match self.secret_found(args) {
             Some(path) => Input::Text(path.to_owned()),

@@ -44,8 +44,8 @@ pub struct Walk<'f> {
     steps: usize,
     /// How many rounds of loops around this place are walked one by one.
     rounds: usize,
-    /// Directories whose files, all of them, are what this pipe hands on.
-    pub(super) listed: Option<Vec<Arg>>,
+    /// Directories whose files are what this pipe hands on, and whether all of them.
+    pub(super) listed: Option<(Vec<Arg>, bool)>,
 }
 
 impl<'f> Walk<'f> {
@@ -368,7 +368,7 @@ impl<'f> Walk<'f> {
         let output = match name {
             Some("find") => self.find_prints(&words),
             Some("grep" | "egrep" | "fgrep" | "rg") => {
-                self.listed = super::leaks::lists(&words);
+                self.listed = super::leaks::lists(&words).map(|dirs| (dirs, true));
                 Input::Unknown
             }
             _ => output::of(&words, &input),

@@ -155,7 +155,13 @@ pub async fn restore(ctx: Ctx<'_>, args: Restore) -> Result<Answer> {
         if !force {
             return Err(Error::new(
                 Code::Conflict,
-                format!("guest {} {:?} exists already", there.vmid, there.name),
+                match there.name.as_str() {
+                    "" => format!(
+                        "guest {} exists already; its name is not known while its node is off",
+                        there.vmid
+                    ),
+                    name => format!("guest {} {name:?} exists already", there.vmid),
+                },
             )
             .hint("leave `vmid` out for a new one; `force` would overwrite this guest and all its disks"));
         }
