@@ -159,7 +159,7 @@ pub static VARIABLES: &[Variable] = &[
         section: Section::Limits,
         default: "all",
         secret: false,
-        about: "`allowed` hides guests outside PROXMOX_ALLOWED_VMIDS from reads too.",
+        about: "`allowed` hides guests outside PROXMOX_ALLOWED_VMIDS from reads too. What a change touches is named in its plan all the same.",
         allowed: "`all`, `allowed`",
         example: "",
         apply: |d, v| {

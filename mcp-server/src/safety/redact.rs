@@ -132,10 +132,8 @@ impl Redactor {
 
     fn of(own: Vec<SecretString>) -> Self {
         let mut marks: Vec<String> = own.iter().map(|s| s.expose_secret().to_owned()).collect();
-        marks.extend(
-            [PEM, PEM_END, TOKEN_HEADER, "://", "-object secret", "chpasswd:"].map(str::to_owned),
-        );
-        marks.extend(HASHES.map(str::to_owned));
+        marks
+            .extend([PEM, PEM_END, TOKEN_HEADER, "-object secret", "chpasswd:"].map(str::to_owned));
         marks.extend(TICKETS.iter().map(|head| format!("{head}:")));
         for name in ASSIGNED {
             // What stands between the name and its sign can be a quote.
@@ -151,7 +149,10 @@ impl Redactor {
 
     /// Whether there may be a secret in a text: never no where [`Self::text`] finds one.
     fn suspects(&self, text: &[u8]) -> bool {
-        self.marks.as_ref().is_none_or(|marks| marks.is_match(text)) || has_token_id(text)
+        self.marks.as_ref().is_none_or(|marks| marks.is_match(text))
+            || has_token_id(text)
+            || has_user_information(text)
+            || hash_at(text, 0).is_some()
     }
 
     /// The text of bytes that hold secrets, with those masked; `None` where nothing was found.
@@ -363,15 +364,39 @@ fn private_keys(text: &str) -> Option<String> {
 }
 
 /// What the password of an account begins with when it is hashed.
-const HASHES: [&str; 8] = ["$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$argon2"];
+const HASHES: [&[u8]; 9] =
+    [b"$1$", b"$2a$", b"$2b$", b"$2y$", b"$5$", b"$6$", b"$7$", b"$y$", b"$argon2"];
+/// Least length of a hash with its head, in bytes; the shortest is that of MD5.
+const HASH_LENGTH: usize = 26;
+
+/// The first hash of a password from a place on: where it begins and ends.
+fn hash_at(text: &[u8], from: usize) -> Option<(usize, usize)> {
+    let mut at = from;
+    loop {
+        at += text.get(at..)?.iter().position(|b| *b == b'$')?;
+        let rest = text.get(at..)?;
+        if HASHES.iter().any(|head| rest.starts_with(head)) {
+            let part = |b: &u8| b.is_ascii_alphanumeric() || b"$./=,+-".contains(b);
+            let length = rest.iter().take_while(|b| part(b)).count();
+            if length >= HASH_LENGTH {
+                return Some((at, at + length));
+            }
+        }
+        at += 1;
+    }
+}
 
 /// Hashed passwords, and those that cloud-init is given as `user:password` below `chpasswd`.
 fn hashes(text: &str) -> Option<String> {
-    let hashed = mask_words(text, |word| {
-        let at = HASHES.iter().filter_map(|h| word.find(h)).min()?;
-        let (head, hash) = word.split_at_checked(at)?;
-        (hash.len() > 20).then(|| format!("{head}{MASK}"))
-    });
+    let mut out = String::new();
+    let mut done = 0;
+    while let Some((from, to)) = hash_at(text.as_bytes(), done) {
+        out.push_str(text.get(done..from)?);
+        out.push_str(MASK);
+        done = to;
+    }
+    out.push_str(text.get(done..)?);
+    let hashed = (done > 0).then_some(out);
     let current = hashed.as_deref().unwrap_or(text);
     let Some(from) = current.find("chpasswd:") else { return hashed };
     let (head, list) = current.split_at_checked(from)?;
@@ -396,6 +421,23 @@ fn hashes(text: &str) -> Option<String> {
         })
         .collect();
     if found { Some(format!("{head}{}", lines.join("\n"))) } else { hashed }
+}
+
+/// Whether an address with a password in it may stand in a text.
+fn has_user_information(text: &[u8]) -> bool {
+    let mut from = 0;
+    while let Some(at) = text.get(from..).and_then(|rest| rest.windows(3).position(|w| w == b"://"))
+    {
+        from += at + 3;
+        let rest = text.get(from..).unwrap_or_default();
+        let end = rest.iter().position(|b| b.is_ascii_whitespace() || b"/\"'<>?#".contains(b));
+        let authority = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+        let user = authority.iter().position(|b| *b == b':');
+        if user.is_some_and(|at| authority.get(at..).is_some_and(|rest| rest.contains(&b'@'))) {
+            return true;
+        }
+    }
+    false
 }
 
 /// `scheme://user:password@host`.
@@ -617,7 +659,8 @@ mod tests {
             ("Cookie: a=b; c=d\nnext", "Cookie: ***\nnext"),
             ("get https://user:pw@host/x?y=z ok", "get https://user:***@host/x?y=z ok"),
             ("http://u:p@a/ and http://b/ c@d", "http://u:***@a/ and http://b/ c@d"),
-            ("root:$6$saltsalt$abcdefghijklmnop:19000:0", "root:***"),
+            ("root:$6$saltsalt$abcdefghijklmnop:19000:0", "root:***:19000:0"),
+            ("$1$saltsalt$qjXMvbEw8oaL.CzflDtaK/ x", "*** x"),
             ("costs $6$ or so", "costs $6$ or so"),
             (
                 "chpasswd:\n  list: |\n    root:hunter2\n  expire: False",
@@ -650,6 +693,9 @@ mod tests {
             "PVEVNC:root@pam:6B0C::c2ln",
             "PBS:a::b",
             "-----BEGIN PRIVATE KEY-----",
+            "ftp://user:pw@host/x",
+            "$y$j9T$F5Jx5fExrKuPp53xLKQ..1$X3DX6M94c7o.9agCG9G317fhZg9SqC.5i5rd.RhAtQ7",
+            "{\"api_key\":\"k\"}",
         ] {
             for around in
                 ["", " ", "\n", "!", "\u{2003}", "\"", "ö", "\0", "x y", "=", ":", "@", "-"]

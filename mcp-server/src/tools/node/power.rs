@@ -156,7 +156,7 @@ impl Preflight {
         if self.loses_quorum()
             && let Some((left, all)) = self.quorum
         {
-            found.push(format!("{left} of {all} nodes are left: the cluster loses its quorum, nothing can be changed or started until a majority is back"));
+            found.push(format!("{left} of {all} nodes are left: the cluster loses its quorum, nothing can be changed or started until a majority is back (counted as one vote a node, without a QDevice)"));
         }
         if !self.tasks.is_empty() {
             found.push(format!("{} tasks are running and would be broken off", self.tasks.len()));
