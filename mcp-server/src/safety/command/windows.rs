@@ -8,7 +8,7 @@ const PROGRAMS: [&str; 14] = [
     "wmic", "vssadmin", "wbadmin", "msiexec", "netsh", "schtasks", "bcdedit", "diskpart",
     "taskkill", "wevtutil", "fsutil", "reg", "net", "sc",
 ];
-const RUNNERS: [&str; 12] = [
+const RUNNERS: [&str; 18] = [
     "cmd",
     "powershell",
     "pwsh",
@@ -21,6 +21,12 @@ const RUNNERS: [&str; 12] = [
     "schtasks",
     "forfiles",
     "bash",
+    "msbuild",
+    "wsl",
+    "at",
+    "psexec",
+    "runas",
+    "start",
 ];
 /// Words by which those only look.
 const LOOKS: [&str; 13] = [
@@ -46,8 +52,8 @@ pub(super) fn argv(path: &str, args: &[Arg], found: &mut Finding) -> bool {
     let ends = [".exe", ".com", ".bat", ".cmd", ".ps1", ".vbs", ".msi"];
     let bare = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
     let ended = bare.len() < name.len();
-    let only_there =
-        PROGRAMS.contains(&bare) || RUNNERS.contains(&bare) && !matches!(bare, "bash" | "pwsh");
+    let only_there = PROGRAMS.contains(&bare)
+        || RUNNERS.contains(&bare) && !matches!(bare, "bash" | "pwsh" | "at" | "start" | "wsl");
     if !(ended || path.contains('\\') || only_there) {
         return false;
     }
@@ -98,27 +104,7 @@ pub fn list(argv: &[String], cwd: Option<&str>, stdin: Option<&[u8]>) -> Finding
     let mut found = Finding::default();
     let program = argv.first().map(|p| p.to_ascii_lowercase()).unwrap_or_default();
     let program = program.rsplit(['\\', '/']).next().unwrap_or_default();
-    let runs = [
-        "cmd",
-        "powershell",
-        "pwsh",
-        "wscript",
-        "cscript",
-        "mshta",
-        "rundll32",
-        "regsvr32",
-        "wmic",
-        "msbuild",
-        "forfiles",
-        "bash",
-        "wsl",
-        "schtasks",
-        "at",
-        "psexec",
-        "runas",
-        "start",
-    ];
-    if runs.contains(&program.trim_end_matches(".exe").trim_end_matches([' ', '.']))
+    if RUNNERS.contains(&program.trim_end_matches(".exe").trim_end_matches([' ', '.']))
         || [".cmd", ".bat", ".ps1", ".vbs", ".js"].iter().any(|kind| program.ends_with(kind))
     {
         found.add(Flag::ExecShell, "it runs what it is given");
