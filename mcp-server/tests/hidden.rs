@@ -141,6 +141,9 @@ async fn no_raw_read_shows_a_hidden_guest() {
             assert_eq!(error.code.as_str(), "vmid_denied", "{path}");
         }
     }
+    let upid = "UPID:pve1:00000001:00000001:6B0CC19F:vzdump::root@pam:";
+    let error = world.call("pve_task_log", json!({"upid": upid})).await.unwrap_err();
+    assert_eq!(error.code.as_str(), "vmid_denied", "{error}");
     let jobs: Vec<Value> = World::new()
         .await
         .call("pve_api_call", get("/cluster/backup".to_owned()))

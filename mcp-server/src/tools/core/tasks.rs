@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     Error, Result,
     pve::{
-        NodeName, Params, Upid, Vmid, loose,
+        ApiPath, NodeName, Params, Upid, Vmid, loose,
         task::{self, TaskStatus},
     },
     render::{Answer, Page, Table, units},
@@ -163,10 +163,18 @@ pub async fn status(ctx: Ctx<'_>, args: Status) -> Result<Answer> {
 /// # Errors
 /// `cancelled` when the caller no longer waits: the task itself goes on.
 pub async fn wait(ctx: Ctx<'_>, upid: &Upid, patience: Duration) -> Result<TaskStatus> {
+    let shows = may_read_log(ctx, upid).is_ok();
     let tell = |line: &str, percent: Option<f64>| {
-        ctx.session.progress(Progress { message: line.to_owned(), percent });
+        let message = if shows { line.to_owned() } else { "the task goes on".to_owned() };
+        ctx.session.progress(Progress { message, percent });
     };
     task::wait(&ctx.app.pve, upid, patience, tell, ctx.session.cancelled()).await
+}
+
+/// Whether the log may be read: that of a task about several guests names each of them.
+fn may_read_log(ctx: Ctx<'_>, upid: &Upid) -> Result<()> {
+    let path = ApiPath::of(&["nodes", upid.node(), "tasks", &upid.to_string(), "log"])?;
+    ctx.may_read(&path, &Params::new())
 }
 
 /// A task whose guest may be read.
@@ -192,6 +200,7 @@ pub struct Log {
 /// `pve_task_log`
 pub async fn log(ctx: Ctx<'_>, args: Log) -> Result<Answer> {
     let upid = visible(ctx, &args.upid)?;
+    may_read_log(ctx, &upid)?;
     let found = task::log(&ctx.app.pve, &upid, args.start, args.limit.unwrap_or(100)).await?;
     let shown = found.lines.len();
     let end = found.start + shown;
