@@ -177,3 +177,26 @@ async fn what_is_hidden_is_not_taken_for_missing() {
     };
     assert!(orphans(&answer) <= orphans(&open), "{answer}");
 }
+
+/// A job that backs up a guest that may be seen is a job of that guest, whoever else is in it.
+#[tokio::test]
+async fn what_stays_is_told_of_those_that_may_be_seen() {
+    let open = World::new().await;
+    let get = json!({"method": "GET", "path": "/cluster/backup"});
+    let jobs = open.call("pve_api_call", get.clone()).await.unwrap()["data"].clone();
+    let job = jobs.as_array().unwrap().iter().find(|job| {
+        job["vmid"].as_str().is_some_and(|list| list.contains(',')) && job["enabled"] != 0
+    });
+    let job = job.expect("the sample has a job of several guests");
+    let first: u32 = job["vmid"].as_str().unwrap().split(',').next().unwrap().parse().unwrap();
+    let world = World::with(|config| {
+        config.allowed_vmids = Some(VmidSet::parse(&first.to_string()).unwrap());
+        config.read_allowed_only = true;
+    })
+    .await;
+    let rows = world.call("pve_api_call", get).await.unwrap()["data"].clone();
+    let row = rows.as_array().unwrap().iter().find(|row| row["id"] == job["id"]).unwrap().clone();
+    assert_eq!(row["vmid"], first.to_string(), "{row}");
+    let coverage = world.call("pve_backup_coverage", json!({})).await.unwrap().to_string();
+    assert!(!coverage.contains("in no backup job"), "{coverage}");
+}

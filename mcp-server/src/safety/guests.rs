@@ -500,7 +500,10 @@ pub fn check(config: &Config, touched: &Touched) -> Result<()> {
             Code::VmidDenied,
             format!("which guests this touches cannot be known: {why}"),
         )
-        .hint("while PROXMOX_ALLOWED_VMIDS or PROXMOX_DENIED_VMIDS is set, name single guests")),
+        .hint(
+            "while PROXMOX_ALLOWED_VMIDS or PROXMOX_DENIED_VMIDS is set, only changes pass whose \
+             guests are all known: name single guests where the call takes them",
+        )),
         _ => Ok(()),
     }
 }

@@ -111,12 +111,13 @@ impl<'a> Ctx<'a> {
         if !self.app.config.read_allowed_only {
             return Ok(answer);
         }
-        if answer.is_object() {
-            for vmid in owners(&answer) {
+        let mut value = (*answer).clone();
+        if value.is_object() {
+            self.narrow(&mut value);
+            for vmid in owners(&value) {
                 self.may_see(vmid)?;
             }
         }
-        let mut value = (*answer).clone();
         self.hide(&mut value);
         if is_text(path) {
             let hidden = self.hidden().await?;
@@ -133,10 +134,30 @@ impl<'a> Ctx<'a> {
         Ok(ids.filter_map(|n| Vmid::new(n).ok()).filter(|vmid| !self.sees(*vmid)).collect())
     }
 
+    /// Takes hidden guests out of the lists of a row that names others too: what stays is true of
+    /// those. A list of hidden ones alone stays, and with it the row goes.
+    fn narrow(self, row: &mut Value) {
+        let Value::Object(map) = row else { return };
+        for key in ["vmid", "vms", "exclude", "resources"] {
+            let Some(Value::String(list)) = map.get_mut(key) else { continue };
+            let guest = |text: &str| Vmid::parse(text).ok().or_else(|| numbered(text));
+            let all: Vec<&str> = split_list(list).collect();
+            let shown: Vec<&str> = all
+                .iter()
+                .copied()
+                .filter(|text| guest(text).is_none_or(|vmid| self.sees(vmid)))
+                .collect();
+            if shown.len() < all.len() && (!shown.is_empty() || key == "exclude") {
+                *list = shown.join(",");
+            }
+        }
+    }
+
     /// Takes what belongs to hidden guests out of an answer, wherever it stands in it.
     fn hide(self, value: &mut Value) {
         match value {
             Value::Array(rows) => {
+                rows.iter_mut().for_each(|row| self.narrow(row));
                 rows.retain(|row| owners(row).into_iter().all(|vmid| self.sees(vmid)));
                 rows.iter_mut().for_each(|row| self.hide(row));
             }

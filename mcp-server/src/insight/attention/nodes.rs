@@ -180,7 +180,7 @@ fn updates(look: &mut Look<'_>, node: &str, updates: &crate::insight::estate::Up
                         .of_node(node)
                         .with("running", kernels.running.as_str())
                         .with("newest", newest)
-                        .next("Plan a reboot; pve_maintenance_plan shows which kernel comes next"),
+                        .next("Plan a reboot; pve_kernel_list shows which kernel comes next, where SSH is set up"),
                 );
             }
         }

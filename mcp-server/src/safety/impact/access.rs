@@ -58,7 +58,9 @@ fn members(call: &Call<'_>, pool: &str, which: &str, out: &mut Vec<String>) {
     let answer = call.facts.look(&["pools"], Params::new().with("poolid", pool));
     let found = answer.ok().map(loose::rows).and_then(|rows| rows.first());
     match found.and_then(|p| p.get("members")).and_then(Value::as_array) {
-        Some(members) if members.is_empty() => out.push(format!("{which}the pool is empty")),
+        Some(members) if members.is_empty() => {
+            out.push(format!("{which}no member of the pool can be seen"))
+        }
         Some(members) => {
             let ids: Vec<String> = members
                 .iter()

@@ -15,7 +15,7 @@ fn a_pool_holds_what_is_nested_in_it() {
         .with("/cluster/backup", json!([{"id": "j1", "pool": "a/b"}, {"id": "j2", "pool": "ab"}]));
     let told = impact(&table, "DELETE /pools", json!({"poolid": "a"})).join("\n");
     for line in [
-        "the pool is empty",
+        "no member of the pool can be seen",
         "pool \"a/b\" in it: 2 members: 100, \"s1\"",
         "role \"R\" of \"alice@pve\" on \"/pool/a/b\"",
         "backed up as a pool by \"j1\"",

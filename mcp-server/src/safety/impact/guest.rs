@@ -107,6 +107,21 @@ fn snapshots(call: &Call<'_>, guest: &Guest<'_>, out: &mut Vec<String>) {
             "everything written since {} is lost",
             when.unwrap_or_else(|| "the snapshot".to_owned())
         ));
+        let row = call.facts.guest(guest.vmid);
+        if row.and_then(|r| loose::str(r, "status")) == Some("running") {
+            let held = rows.iter().find(|r| loose::str(r, "name") == Some(name));
+            let wakes = held.is_some_and(|r| loose::flag(r, "vmstate"));
+            out.push(
+                match (wakes, call.params.flag("start") == Some(true)) {
+                    (true, _) => {
+                        "it runs now: it is stopped and goes on from the memory of the snapshot"
+                    }
+                    (false, true) => "it runs now: it is stopped and started again",
+                    (false, false) => "it runs now: it is stopped, and stays off",
+                }
+                .to_owned(),
+            );
+        }
         let later: Vec<String> =
             names.iter().filter(|(_, t)| t > time).map(|(n, _)| quoted(n)).collect();
         if !later.is_empty() {

@@ -74,3 +74,30 @@ fn an_object_of_a_guests_firewall_is_not_the_guest() {
     let told = impact(&table, "POST /nodes/pve1/qemu/100/firewall/ipset", json!({"name": "new"}));
     assert_eq!(told, Vec::<String>::new());
 }
+
+#[test]
+fn a_rollback_tells_what_becomes_of_a_guest_that_runs() {
+    let table = |status: &str| {
+        Table::new()
+            .with(
+                "/cluster/resources",
+                json!([{"vmid": 100, "type": "qemu", "node": "pve1", "status": status}]),
+            )
+            .with(
+                "/nodes/pve1/qemu/100/snapshot",
+                json!([{"name": "cold", "snaptime": 1}, {"name": "warm", "snaptime": 2, "vmstate": 1}]),
+            )
+    };
+    for (status, name, params, want) in [
+        ("running", "cold", json!({}), Some("stays off")),
+        ("running", "cold", json!({"start": "yes"}), Some("started again")),
+        ("running", "warm", json!({}), Some("from the memory")),
+        ("stopped", "cold", json!({}), None),
+    ] {
+        let call = format!("POST /nodes/pve1/qemu/100/snapshot/{name}/rollback");
+        let lines = impact(&table(status), &call, params);
+        let told = lines.iter().find(|line| line.starts_with("it runs now"));
+        assert_eq!(told.is_some(), want.is_some(), "{lines:?}");
+        assert!(want.is_none_or(|want| told.is_some_and(|t| t.contains(want))), "{lines:?}");
+    }
+}

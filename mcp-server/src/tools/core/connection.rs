@@ -206,6 +206,8 @@ fn limits(ctx: Ctx<'_>) -> Value {
         };
         put("allowed_vmids", config.allowed_vmids.as_ref().map(ToString::to_string));
         put("denied_vmids", Some(config.denied_vmids.to_string()));
+        let hides = config.read_allowed_only.then(|| "allowed".to_owned());
+        put("read_vmids", hides);
         put("self_vmids", Some(config.self_vmids.to_string()));
         let nodes = config.allowed_nodes.as_ref();
         put(
