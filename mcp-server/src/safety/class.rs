@@ -8,6 +8,7 @@ use super::{
     conditions::{Call, Param},
     facts::Facts,
     normal,
+    redact::is_secret,
     rules::{Effect, ParamRule, When},
 };
 use crate::{
@@ -180,10 +181,14 @@ fn unknown(op: &Operation, found: &mut Classification) {
     if NEVER_NAMES.contains(&last) {
         found.apply(Effect::Never, format!("{last}: a console, a shell or code in a guest"));
     }
-    let what = if found.template.is_some() { "this path has no such method" } else { "this path" };
+    let what = if found.template.is_some() { "the method of this path" } else { "this path" };
     found.critical(
         Flag::Unknown,
-        format!("{} {}: {what} in the API that this version knows", op.method.as_str(), op.path),
+        format!(
+            "{} {}: {what} is not in the API that this version knows",
+            op.method.as_str(),
+            op.path
+        ),
     );
 }
 
@@ -212,7 +217,9 @@ fn speak(rule: &ParamRule, call: &Call<'_>, found: &mut Classification) {
             When::Once(_) => false,
         };
         if speaks {
-            found.apply(rule.effect, format!("{name}: {}", rule.why));
+            // What follows the name of a secret and a colon is masked as its value.
+            let about = if is_secret("", name) { format!("{name} given") } else { name.to_owned() };
+            found.apply(rule.effect, format!("{about}: {}", rule.why));
         }
     }
 }

@@ -331,9 +331,13 @@ impl Gate {
         let code = self.approvals.issue(digest)?;
         Err(Error::new(
             Code::ApprovalRequired,
-            "the same call with this one-time code runs it within 10 minutes",
+            format!("the same call with approval_code {code} runs it within 10 minutes"),
         )
-        .hint("show the summary to the person and send the code only when they agree; since you can repeat the code yourself, this is no check by a person")
+        .hint(format!(
+            "show this to the person and send the code only when they agree; since you can \
+             repeat the code yourself, this is no check by a person:\n{}",
+            view.form()
+        ))
         .with("approval_code", code)
         .with("expires_s", super::approval::HOLDS.as_secs())
         .with("summary", view.form())

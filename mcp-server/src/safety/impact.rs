@@ -98,6 +98,13 @@ pub fn nearest(method: Method, path: &ApiPath) -> &'static str {
 /// How to undo a change, or that there is no undo.
 #[must_use]
 pub fn undo_hint(method: Method, template: &str) -> &'static str {
+    if let Some((_, action)) = template.split_once("/services/{service}/") {
+        return match action {
+            "stop" => "start the service again",
+            "start" => "stop the service again",
+            _ => "none is needed: the service runs on",
+        };
+    }
     let last = template.rsplit('/').next().unwrap_or_default();
     match (method, last) {
         (Method::Delete, "{vmid}") => "no undo: only a backup brings the guest back",

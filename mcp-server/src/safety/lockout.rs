@@ -11,12 +11,16 @@ use super::{
     Class, Method, Operation,
     conditions::{Call, access},
     guests::Touched,
+    nodes,
 };
 use crate::{
     Code, Error, Result,
     config::{ApiToken, Config},
     pve::{Params, Vmid, loose, params::split_list},
 };
+
+/// Most ids of `PROXMOX_SELF_VMIDS` that are looked through where guests cannot be listed.
+const MOST_OWN: usize = 1_000;
 
 /// The administrator that must stay as it is, whoever we are.
 const ROOT: &str = "root@pam";
@@ -320,9 +324,10 @@ fn own_guest(config: &Config, call: &Call<'_>, touched: &Touched) -> Result<()> 
         return Err(runs_here(*vmid));
     }
     // Of those that are told each has to be spared.
-    let spared = |id: u32| Vmid::new(id.into()).is_ok_and(|vmid| touched.spared.contains(&vmid));
-    let all_spared = config.self_vmids.at_least(0).all(spared);
-    if touched.acts_on_all && !all_spared {
+    if touched.acts_on_all
+        && !config.self_vmids.is_empty()
+        && !is_out_of_reach(config, call, touched)
+    {
         return Err(refused("it acts on every guest, and this server runs in one of them"));
     }
     let macs = &*OWN_MACS;
@@ -335,6 +340,30 @@ fn own_guest(config: &Config, call: &Call<'_>, touched: &Touched) -> Result<()> 
         }
     }
     Ok(())
+}
+
+/// Whether the guests in which this server runs are spared, or on another node than the one that
+/// the call is about. Where they cannot be found they may be anywhere.
+fn is_out_of_reach(config: &Config, call: &Call<'_>, touched: &Touched) -> bool {
+    let node = call.variable("node").map(|node| nodes::resolve(call, node));
+    let Ok(rows) = call.facts.guests() else {
+        return config
+            .self_vmids
+            .at_least(0)
+            .take(MOST_OWN)
+            .all(|id| Vmid::new(id.into()).is_ok_and(|vmid| touched.spared.contains(&vmid)));
+    };
+    let own = |row: &&Value| {
+        let vmid = loose::uint(row, "vmid").and_then(|n| Vmid::new(n).ok());
+        vmid.filter(|vmid| config.self_vmids.contains(*vmid))
+    };
+    let found: Vec<(Vmid, Option<&str>)> =
+        rows.iter().filter_map(|row| Some((own(&row)?, loose::str(row, "node")))).collect();
+    !found.is_empty()
+        && found.iter().all(|(vmid, place)| {
+            touched.spared.contains(vmid)
+                || node.as_deref().zip(*place).is_some_and(|(node, place)| node != place)
+        })
 }
 
 /// As [`check`], for what is done inside a guest.

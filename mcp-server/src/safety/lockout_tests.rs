@@ -173,6 +173,21 @@ fn the_guest_in_which_the_server_runs_is_left_alone() {
         "allowed"
     );
     assert_eq!(outcome(&config, &state, "GET /nodes/pve1/qemu/150/config", json!({})), "allowed");
+    // Of a node only where it runs there.
+    let on = |node: &str| {
+        Table::new()
+            .with("/cluster/resources", json!([{"vmid": 150, "type": "qemu", "node": node}]))
+    };
+    for (call, params) in [
+        ("POST /nodes/pve1/stopall", json!({})),
+        ("POST /nodes/pve1/status", json!({"command": "reboot"})),
+        ("POST /nodes/pve1/vzdump", json!({"all": 1, "mode": "stop"})),
+    ] {
+        assert_eq!(outcome(&config, &on("pve1"), call, params.clone()), "self_lockout", "{call}");
+        assert_eq!(outcome(&config, &on("pve2"), call, params.clone()), "allowed", "{call}");
+    }
+    let bulk = "POST /cluster/bulk-action/guest/shutdown";
+    assert_eq!(outcome(&config, &on("pve2"), bulk, json!({})), "self_lockout");
 }
 
 #[test]

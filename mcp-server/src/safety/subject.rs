@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Class, Facts, Operation, Permit, Trail,
+    Class, Facts, Flag, Operation, Permit, Trail,
     binding::{bound, call_of},
     impact,
     judge::{Judgement, judge},
@@ -125,8 +125,12 @@ impl Subject for Operation {
             live: call.as_ref().map_or(Ok(()), live::check),
             confirm: judgement.confirm(&self.path).map(str::to_owned),
             state: call.as_ref().and_then(live::describe),
-            undo: impact::undo_hint(self.method, judgement.class.template.unwrap_or_default())
-                .to_owned(),
+            undo: if judgement.class.categories.contains(&Flag::VolumeDelete) {
+                "no undo: the data is gone".to_owned()
+            } else {
+                impact::undo_hint(self.method, judgement.class.template.unwrap_or_default())
+                    .to_owned()
+            },
             bound: bound(self, &judgement, call.as_ref(), &agreed, config),
             impact,
             judgement,

@@ -62,6 +62,10 @@ pub fn replaced(id: u64, op: &Operation, before: &Value) -> Option<Kept> {
     }
     let given = op.params.iter().map(|(name, _)| name).filter(|n| !NOT_OPTIONS.contains(n));
     let deleted = op.params.members("delete");
+    // What takes a volume away cannot be put back by an option.
+    if op.params.members("delete").any(|name| super::api::indexed(name) == Some("unused")) {
+        return None;
+    }
     let mut kept =
         Kept { id, path: op.path.to_string(), set: Map::new(), unset: Vec::new(), digest: None };
     for name in given.chain(deleted) {
@@ -182,6 +186,15 @@ mod tests {
     use crate::safety::testing::operation;
 
     const CONFIG: &str = "PUT /nodes/pve1/qemu/100/config";
+
+    #[test]
+    fn a_volume_that_goes_is_not_put_back() {
+        let before = json!({"unused0": "a:vm-100-disk-1", "tags": "a"});
+        for gone in ["unused0", "tags,unused0", "tags; unused0"] {
+            let op = operation(CONFIG, json!({"delete": gone}));
+            assert!(replaced(1, &op, &before).is_none(), "{gone}");
+        }
+    }
 
     #[test]
     fn the_inverse_puts_the_former_state_back() {

@@ -14,6 +14,10 @@ async fn what_is_refused_here() {
     all_bad(
         &world,
         &[
+            ("pve_list_vms", json!({"status": "stoped"}), "invalid_argument", "stopped"),
+            ("pve_list_vms", json!({"node": "pve9"}), "not_found", "pve9"),
+            ("pve_list_vms", json!({"pool": "nope"}), "not_found", "produktion"),
+            ("pve_list_backups", json!({"storage": "nope"}), "not_found", "nfs-backup"),
             (
                 "pve_disk_add",
                 json!({"vmid": 120, "storage": "local-lvm"}),

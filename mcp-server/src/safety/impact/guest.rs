@@ -47,6 +47,7 @@ pub(super) fn lines(call: &Call<'_>, out: &mut Vec<String>) {
         return;
     }
     let Some(guest) = Guest::of(call) else { return };
+    taken(call, &guest, out);
     ha::of_guest(call, &guest, out);
     match list(call, &["cluster", "replication"]) {
         Some(rows) => {
@@ -78,6 +79,31 @@ pub(super) fn lines(call: &Call<'_>, out: &mut Vec<String>) {
     {
         out.push(format!("takes along {}", others.join(", ")));
     }
+}
+
+/// Options that are taken away, with what they hold now.
+fn taken(call: &Call<'_>, guest: &Guest<'_>, out: &mut Vec<String>) {
+    let names = ["delete", "idlist"].into_iter().flat_map(|list| call.params.members(list));
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() {
+        return;
+    }
+    let config = call.facts.guest_config(guest.node, guest.kind.as_str(), &guest.number);
+    let Ok(config) = config else { return };
+    for name in names {
+        // Values of other options can be long, and are shown by what the call says.
+        if let Some(value) = loose::text(config, name).filter(|_| is_device(name)) {
+            out.push(format!("{} is {} now", quoted(name), quoted(&value)));
+        }
+    }
+}
+
+/// Whether an option is a disk or a NIC.
+fn is_device(name: &str) -> bool {
+    let base = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let devices =
+        ["ide", "sata", "scsi", "virtio", "efidisk", "tpmstate", "mp", "rootfs", "unused", "net"];
+    devices.contains(&base)
 }
 
 fn snapshots(call: &Call<'_>, guest: &Guest<'_>, out: &mut Vec<String>) {

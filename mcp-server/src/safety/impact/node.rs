@@ -47,11 +47,18 @@ fn guests(call: &Call<'_>, node: &str, fate: Fate, out: &mut Vec<String>) {
         return;
     };
     let on = |r: &&Value| node == "localhost" || loose::str(r, "node") == Some(node);
+    // Of several that are named only those are meant.
+    let named: BTreeSet<u64> =
+        call.params.members("vms").filter_map(|vmid| vmid.trim().parse().ok()).collect();
+    let meant = |r: &&Value| {
+        named.is_empty() || loose::uint(r, "vmid").is_some_and(|vmid| named.contains(&vmid))
+    };
     let here: BTreeSet<u64> =
         rows.iter().filter(on).filter_map(|r| loose::uint(r, "vmid")).collect();
     let running: BTreeSet<u64> = rows
         .iter()
         .filter(on)
+        .filter(meant)
         .filter(|r| loose::str(r, "status") == Some("running"))
         .filter_map(|r| loose::uint(r, "vmid"))
         .collect();

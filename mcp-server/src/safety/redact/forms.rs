@@ -207,7 +207,10 @@ fn qemu_secrets(text: &str) -> Option<String> {
 fn tickets(text: &str) -> Option<String> {
     mask_words(text, |word| {
         let head = word.split(':').next()?;
-        (TICKETS.contains(&head) && word.contains("::")).then(|| format!("{head}:{MASK}"))
+        // `PVE:user@realm:HEX::…`, and no name of a module (`PVE::Auth`).
+        let (before, signature) = word.split_once("::")?;
+        let is_ticket = TICKETS.contains(&head) && before.contains(':') && !signature.is_empty();
+        is_ticket.then(|| format!("{head}:{MASK}"))
     })
 }
 

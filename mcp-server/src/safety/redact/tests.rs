@@ -22,6 +22,7 @@ fn secrets_inside_text() {
         ("dir,password=hunter2,x=1", "dir,password=***,x=1"),
         ("Password: hunter2\nnext", "Password: ***\nnext"),
         ("cookie PVEAuthCookie=PVE%3Aroot; x", "cookie PVEAuthCookie=***; x"),
+        ("plugin PVE::Auth::PVE", "plugin PVE::Auth::PVE"),
         ("ticket PVE:root@pam:6B0C::c2lnbmF0dXJl end", "ticket PVE:*** end"),
         (
             "k -----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY----- z",

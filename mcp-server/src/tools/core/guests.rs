@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     insight::estate::{Guest, GuestKind},
     pve::{NodeName, Params, Vmid, loose},
     render::{Answer, Page, Table, units},
@@ -91,6 +91,31 @@ fn field(name: &str, argument: &str) -> Result<&'static Field> {
     })
 }
 
+/// Refuses a filter that can fit nothing, which an empty list would not tell.
+async fn filters_exist(ctx: Ctx<'_>, args: &List) -> Result<()> {
+    let known = ["running", "stopped", "paused", "suspended", "unknown"];
+    if let Some(status) = &args.status
+        && !known.contains(&status.to_lowercase().as_str())
+    {
+        return Err(Error::argument(format!("there is no status {status:?}"))
+            .hint(format!("known: {}", known.join(", ")))
+            .with("argument", "status"));
+    }
+    if let Some(node) = &args.node {
+        ctx.node(node.as_str()).await?;
+    }
+    if let Some(pool) = &args.pool {
+        let pools = ctx.get(&["pools"]).await?;
+        let ids: Vec<&str> =
+            loose::rows(&pools).iter().filter_map(|p| loose::str(p, "poolid")).collect();
+        if !ids.contains(&pool.as_str()) {
+            return Err(Error::new(Code::NotFound, format!("there is no pool {pool:?}"))
+                .hint(format!("pools: {}", ids.join(", "))));
+        }
+    }
+    Ok(())
+}
+
 /// `pve_list_vms`
 pub async fn list(ctx: Ctx<'_>, args: List) -> Result<Answer> {
     let mut fields: Vec<&Field> = FIELDS.iter().take(DEFAULT_FIELDS).collect();
@@ -107,6 +132,7 @@ pub async fn list(ctx: Ctx<'_>, args: List) -> Result<Answer> {
         }
         None => None,
     };
+    filters_exist(ctx, &args).await?;
     let all = ctx.guests().await?;
     let filter = Filter::new(&args);
     let mut guests: Vec<&Guest> = all.iter().filter(|g| filter.takes(g)).collect();

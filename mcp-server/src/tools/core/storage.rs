@@ -247,6 +247,15 @@ pub async fn backups(ctx: Ctx<'_>, args: Backups) -> Result<Answer> {
         ctx.may_see(vmid)?;
     }
     let (found, missing) = places(ctx, args.node.as_ref()).await?;
+    if let Some(storage) = &args.storage
+        && missing.is_empty()
+        && !found.iter().any(|p| p.name() == *storage)
+    {
+        let names: std::collections::BTreeSet<String> = found.iter().map(Place::name).collect();
+        let names: Vec<String> = names.into_iter().collect();
+        return Err(Error::new(Code::NotFound, format!("there is no storage {storage:?}"))
+            .hint(format!("storages: {}", names.join(", "))));
+    }
     let mut taken: Vec<&Place> = Vec::new();
     for place in &found {
         let wanted = args.storage.as_ref().is_none_or(|s| *s == place.name());
