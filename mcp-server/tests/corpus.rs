@@ -4,6 +4,7 @@
 
 use std::{fs, path::Path};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use proxmox_mcp::safety::fuzzing;
 
 fn replay(target: &str, check: fn(&[u8])) {
@@ -12,6 +13,12 @@ fn replay(target: &str, check: fn(&[u8])) {
     assert!(!files.is_empty(), "{} is empty", dir.display());
     for file in files {
         check(&fs::read(&file).unwrap());
+    }
+    // What a long run found, the least that covers the same: one a line, in base64.
+    let found = dir.with_file_name("found").join(format!("{target}.base64"));
+    let Ok(found) = fs::read_to_string(found) else { return };
+    for line in found.lines() {
+        check(&STANDARD.decode(line).unwrap());
     }
 }
 

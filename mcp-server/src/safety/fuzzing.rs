@@ -14,6 +14,9 @@ use super::{
 };
 use crate::pve::{ApiPath, Params};
 
+/// Longest path that is taken, in bytes.
+const LONGEST_PATH: usize = 1024;
+
 /// Class and refusal of an operation that nobody was asked about.
 fn told(op: &Operation) -> String {
     let found = classify(op, &Facts::default());
@@ -30,7 +33,10 @@ pub fn path(data: &[u8]) {
     let again = ApiPath::parse(path.as_str());
     assert_eq!(again.as_ref(), Ok(&path), "the canonical form is a fixed point");
     let wire = path.encoded();
-    assert_eq!(ApiPath::parse(&wire), Ok(path.clone()), "the wire form means the same");
+    // Escapes can make it longer than a path that is written may be.
+    if wire.len() <= LONGEST_PATH {
+        assert_eq!(ApiPath::parse(&wire), Ok(path.clone()), "the wire form means the same");
+    }
     assert!(wire.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._~%".contains(&b)));
     let parts: Vec<&str> = path.as_str().split('/').skip(1).collect();
     assert!(parts.iter().all(|p| !p.is_empty() && *p != "." && *p != ".."));
