@@ -125,7 +125,7 @@ fn archive(call: &Call<'_>) -> Option<Value> {
     )
 }
 
-/// The stored object that a change replaces or removes, whole, with its digest where it has one.
+/// The stored object that a change replaces or removes, whole.
 fn stored(call: &Call<'_>) -> Option<Value> {
     let template = call.endpoint.template;
     if call.config().is_some() && template.contains("{vmid}") && !template.contains("/firewall/") {
@@ -139,7 +139,14 @@ fn stored(call: &Call<'_>) -> Option<Value> {
     }
     let segments: Vec<&str> = call.path.segments().collect();
     let answer = call.facts.ask(&segments, Params::new()).ok()?;
-    Some(steady(answer))
+    let mut kept = steady(answer);
+    // The digest is of the whole file, in which others may change meanwhile.
+    if let Value::Object(map) = &mut kept
+        && one
+    {
+        map.remove("digest");
+    }
+    Some(kept)
 }
 
 /// A value without what differs from one second to the next.

@@ -86,6 +86,8 @@ pub struct Caller<'a> {
     pub approval_code: Option<&'a str>,
     /// The tool.
     pub tool: &'a str,
+    /// What the tool is for, in one sentence of ours; empty for a raw call.
+    pub purpose: &'a str,
     /// The client.
     pub client: &'a str,
     /// Whether the client shows forms to a person.

@@ -347,6 +347,48 @@ fn a_yes_is_for_what_was_shown_to_hang_on_it() {
 }
 
 #[test]
+fn a_yes_stays_good_when_another_object_of_the_same_file_changes() {
+    let place = Place::new(Approval::Human);
+    let gate = place.gate();
+    let storage = |digest: &str| json!({"storage": "s", "type": "dir", "digest": digest});
+    for call in ["PUT /storage/s", "DELETE /storage/s"] {
+        place.change("/storage/s", storage("d0"));
+        let params = if call.starts_with("PUT") { json!({"disable": 1}) } else { json!({}) };
+        let caller = Caller { confirm: Some("/storage/s"), ..asking() };
+        let form = pending(place.try_with(&gate, call, params, &caller));
+        place.change("/storage/s", storage("d1"));
+        assert!(place.answer(&gate, form, Said::Yes).is_ok(), "{call}");
+    }
+}
+
+#[test]
+fn how_to_undo_is_told_for_what_is_done() {
+    use crate::safety::impact::undo_hint;
+    for (method, template, want) in [
+        (Method::Post, "/access/users", "delete it again"),
+        (Method::Post, "/access/users/{userid}/token/{tokenid}", "delete it again"),
+        (Method::Post, "/cluster/sdn/zones", "delete it again"),
+        (Method::Post, "/nodes/{node}/qemu/{vmid}/firewall/rules", "delete it again"),
+        (Method::Put, "/access/users/{userid}", "set the former values again"),
+        (
+            Method::Put,
+            "/nodes/{node}/qemu/{vmid}/resize",
+            "no undo: a disk grows and never shrinks",
+        ),
+        (Method::Post, "/nodes/{node}/qemu/{vmid}/status/suspend", "resume the guest"),
+        (
+            Method::Post,
+            "/nodes/{node}/services/{service}/restart",
+            "none is needed: the service runs on",
+        ),
+        (Method::Post, "/nodes/{node}/qemu/{vmid}/snapshot", "delete the snapshot"),
+        (Method::Post, "/nodes/{node}/apt/update", "none is needed"),
+    ] {
+        assert_eq!(undo_hint(method, template), want, "{template}");
+    }
+}
+
+#[test]
 fn whatever_is_no_yes_sends_nothing() {
     let place = Place::new(Approval::Human);
     let gate = place.gate();

@@ -95,6 +95,18 @@ pub fn nearest(method: Method, path: &ApiPath) -> &'static str {
     undo_hint(method, API.find(path).map_or("", |e| e.template))
 }
 
+/// Whether a POST to this path makes an object that DELETE takes away.
+fn makes_one(template: &str) -> bool {
+    let deleted = |endpoint: &super::api::Endpoint| endpoint.action(Method::Delete).is_some();
+    let below = format!("{template}/{{");
+    API.endpoints().any(|endpoint| {
+        let child = endpoint.template.strip_prefix(below.as_str());
+        deleted(endpoint)
+            && (endpoint.template == template && template.ends_with('}')
+                || child.is_some_and(|name| !name.contains('/')))
+    })
+}
+
 /// How to undo a change, or that there is no undo.
 #[must_use]
 pub fn undo_hint(method: Method, template: &str) -> &'static str {
@@ -111,9 +123,16 @@ pub fn undo_hint(method: Method, template: &str) -> &'static str {
         (Method::Delete, "{volume}" | "prunebackups") => "no undo: the data is gone",
         (Method::Delete, "{snapname}") => "no undo: the snapshot is gone, the guest stays as it is",
         (_, "rollback") => "no undo: take a snapshot of the present state first",
-        (_, "stop" | "shutdown" | "suspend") => "start the guest again; unsaved data is lost",
+        (_, "suspend") => "resume the guest",
+        (_, "resize") => "no undo: a disk grows and never shrinks",
+        (_, "move_disk" | "move_volume") => "move it back",
+        (_, "update") if template.ends_with("/apt/update") => "none is needed",
+        (_, "download-url" | "oci-registry-pull" | "aplinfo" | "upload") => "delete the file",
+        (_, "ping" | "fstrim") => "none is needed",
+        (_, "stop" | "shutdown") => "start the guest again; unsaved data is lost",
         (_, "reset" | "reboot") => "the guest starts again by itself; unsaved data is lost",
-        (_, "start" | "resume") => "shut the guest down again",
+        (_, "start") => "shut the guest down again",
+        (_, "resume") => "suspend the guest again",
         (Method::Post, "snapshot") => "delete the snapshot",
         (_, "clone" | "qemu" | "lxc") => "delete the new guest",
         (Method::Put | Method::Post, "config") => {
@@ -126,7 +145,8 @@ pub fn undo_hint(method: Method, template: &str) -> &'static str {
         (_, "migrate" | "relocate") => "migrate it back",
         (_, "vzdump") => "delete the new backup",
         (_, "status") => "the node has to be started again by hand or by wake-on-LAN",
-        (Method::Delete, _) => "no undo: make it anew with the values shown here",
+        (Method::Delete, _) => "no undo: it has to be made anew",
+        (Method::Post, _) if makes_one(template) => "delete it again",
         _ => "set the former values again",
     }
 }

@@ -103,6 +103,12 @@ impl Shown {
     }
 }
 
+/// Whether a node is started anew.
+fn restarts_node(op: &Operation) -> bool {
+    let node = matches!(op.path.segments().collect::<Vec<_>>().as_slice(), ["nodes", _, "status"]);
+    node && op.params.text("command") == Some("reboot")
+}
+
 impl Subject for Operation {
     type Leave = Permit;
     const READS_PASS: bool = true;
@@ -125,7 +131,9 @@ impl Subject for Operation {
             live: call.as_ref().map_or(Ok(()), live::check),
             confirm: judgement.confirm(&self.path).map(str::to_owned),
             state: call.as_ref().and_then(live::describe),
-            undo: if judgement.class.categories.contains(&Flag::VolumeDelete) {
+            undo: if restarts_node(self) {
+                "the node starts again by itself".to_owned()
+            } else if judgement.class.categories.contains(&Flag::VolumeDelete) {
                 "no undo: the data is gone".to_owned()
             } else {
                 impact::undo_hint(self.method, judgement.class.template.unwrap_or_default())

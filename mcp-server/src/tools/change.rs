@@ -230,6 +230,7 @@ impl Ctx<'_> {
             confirm: asked.confirm.as_deref(),
             approval_code: asked.approval_code.as_deref(),
             tool: self.tool,
+            purpose: purpose(self.tool),
             client,
             can_ask: self.session.can_ask(),
             answering: self.session.is_answering(),
@@ -406,4 +407,14 @@ impl Ctx<'_> {
             dry => Ok(dry),
         }
     }
+}
+
+/// What a tool is for, as its description begins; nothing for a raw call, which can be anything.
+fn purpose(tool: &str) -> &'static str {
+    if tool == "pve_api_call" {
+        return "";
+    }
+    let found = super::registry::all().iter().find(|t| t.name == tool);
+    let sentence = found.map_or("", |t| t.description);
+    sentence.split_once(". ").map_or(sentence, |(first, _)| first)
 }

@@ -168,3 +168,18 @@ async fn every_update_carries_a_digest() {
         assert_eq!(world.sent(), Vec::<String>::new(), "{tool}: a stale digest is not sent");
     }
 }
+
+#[tokio::test]
+async fn a_mask_is_not_written_back_over_what_it_hides() {
+    let world = World::new().await;
+    let set = |text: &str| json!({"vmid": 120, "set": {"description": text}});
+    world.call("pve_guest_config_set", set("root password: hunter22")).await.unwrap();
+    let shown = world.call("pve_vm_config", json!({"vmid": 120})).await.unwrap().to_string();
+    assert!(shown.contains("password: ***") && !shown.contains("hunter22"), "{shown}");
+    let error = world.call("pve_guest_config_set", set("root password: ***")).await.unwrap_err();
+    assert_eq!(error.code.as_str(), "invalid_argument", "{error}");
+    assert_eq!(world.option(120, "description").as_deref(), Some("root password: hunter22"));
+    // Where nothing is hidden three stars are three stars.
+    world.call("pve_guest_config_set", set("a note")).await.unwrap();
+    world.call("pve_guest_config_set", set("*** important ***")).await.unwrap();
+}

@@ -82,7 +82,7 @@ impl Walk<'_> {
                 }
             }
             "rc-service" | "sv" | "invoke-rc.d"
-                if !["status", "--list", "-l", "--exists"]
+                if !["--query", "status", "--list", "-l", "--exists"]
                     .iter()
                     .any(|verb| args.iter().take(2).any(|a| a.text == *verb)) =>
             {
@@ -121,7 +121,9 @@ impl Walk<'_> {
                 }
             }
             // Disks.
-            name if name.starts_with("mkfs") || name.starts_with("fsck") && !cluster('n') => {
+            name if name.starts_with("mkfs")
+                || name.starts_with("fsck") && !cluster('n') && !cluster('N') =>
+            {
                 add(Flag::ExecDisks)
             }
             "mkswap" | "wipefs" | "blkdiscard" | "fstrim" | "growpart" | "partprobe" | "mke2fs"
@@ -276,6 +278,8 @@ impl Walk<'_> {
                     add(Flag::ExecNetwork);
                 }
             }
+            "grubby" if starts("--info") || starts("--default") => {}
+            "run-parts" if has(&["--test", "--list"]) => {}
             "modprobe" if has(&["-n", "--dry-run", "-c", "--showconfig", "-D"]) => {}
             "crontab" if has(&["-l"]) => {}
             "hwclock" if !has(&["-w", "--systohc", "-s", "--hctosys", "--set"]) => {}

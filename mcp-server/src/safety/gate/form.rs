@@ -51,6 +51,9 @@ impl View<'_> {
         let Judged { judgement, state, impact, .. } = self.judged;
         let class = &judgement.class;
         let mut lines = vec![format!("{}: {}", describe(judgement), what(judgement))];
+        if !self.caller.purpose.is_empty() {
+            lines.push(format!("What is done: {}", self.caller.purpose));
+        }
         lines.push(format!("Request: {} {}", self.shown.method, quoted(&self.shown.path)));
         if let Some(guest) = state {
             lines.push(guest_line(guest));
@@ -106,7 +109,13 @@ pub(super) fn describe(judgement: &Judgement) -> String {
 fn what(judgement: &Judgement) -> String {
     match judgement.class.category() {
         Some(flag) => flag.explanation().to_owned(),
-        None => judgement.class.reasons.first().cloned().unwrap_or_else(|| "a change".to_owned()),
+        None => {
+            // The reason that made it what it is.
+            let class = format!("({})", judgement.class.class_text());
+            let reasons = &judgement.class.reasons;
+            let own = reasons.iter().find(|reason| reason.ends_with(&class));
+            own.or(reasons.first()).cloned().unwrap_or_else(|| "a change".to_owned())
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
         loose,
     },
     render::Answer,
-    safety::{Method, Operation},
+    safety::{Method, Operation, redact::MASK},
     tools::{
         Ctx,
         change::{AskedTask, Submitted, on_guest},
@@ -53,6 +53,7 @@ pub async fn set(ctx: Ctx<'_>, args: Set) -> Result<Answer> {
     if let Some(both) = keys.iter().find(|k| named.contains(k)) {
         return Err(Error::argument(format!("option {both} is both set and deleted or reverted")));
     }
+    keep_masked(ctx, &guest, args.set.as_ref()).await?;
     let (set, digest) = lines(ctx, &guest, args.set.unwrap_or_default(), args.digest).await?;
     let mut params = Params::from_json(&Value::Object(set))?;
     for (word, list) in [("delete", &args.delete), ("revert", &args.revert)] {
@@ -62,6 +63,27 @@ pub async fn set(ctx: Ctx<'_>, args: Set) -> Result<Answer> {
         }
     }
     change(ctx, &guest, params, &keys, digest, &args.asked).await
+}
+
+/// Refuses a text with masks for an option that holds what they stand for: it would be lost.
+async fn keep_masked(ctx: Ctx<'_>, guest: &Guest, set: Option<&Map<String, Value>>) -> Result<()> {
+    let masked = |(_, value): &(&String, &Value)| value.as_str().is_some_and(|v| v.contains(MASK));
+    let given: Vec<(&String, &Value)> = set.into_iter().flatten().filter(masked).collect();
+    if given.is_empty() {
+        return Ok(());
+    }
+    let now = ctx.get_below(guest, &["config"], Params::new()).await?;
+    for (name, _) in given {
+        let present = loose::text(&now, name).unwrap_or_default();
+        if ctx.app.redactor().text(&present).is_some() {
+            return Err(Error::argument(format!(
+                "`{name}` holds what was shown as {MASK}, and writing that would lose it"
+            ))
+            .hint("change it by hand, or leave the option out")
+            .with("argument", name.as_str()));
+        }
+    }
+    Ok(())
 }
 
 /// What is set, with each line whole: Proxmox replaces lines, so what was not
