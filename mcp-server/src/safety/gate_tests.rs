@@ -363,7 +363,7 @@ fn a_yes_stays_good_when_another_object_of_the_same_file_changes() {
 
 #[test]
 fn how_to_undo_is_told_for_what_is_done() {
-    use crate::safety::impact::undo_hint;
+    use crate::safety::{Method, impact::undo_hint};
     for (method, template, want) in [
         (Method::Post, "/access/users", "delete it again"),
         (Method::Post, "/access/users/{userid}/token/{tokenid}", "delete it again"),

@@ -4,6 +4,8 @@
 
 mod forms;
 
+use std::sync::LazyLock;
+
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
@@ -80,12 +82,17 @@ const SECRET_BELOW: &[(&str, &[&str])] = &[
 ];
 
 /// Masks secrets in answers, errors, logs and records.
-#[derive(Debug)]
 pub struct Redactor {
     own: Vec<SecretString>,
-    /// Finds what must stand in a text for one of its forms to match, in one pass: nearly every
-    /// text holds none of it, and files of guests can be large.
-    marks: Option<AhoCorasick>,
+    /// Finds those in one pass.
+    own_marks: Option<AhoCorasick>,
+}
+
+/// What finds a secret holds it, so nothing of either is shown.
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redactor").finish_non_exhaustive()
+    }
 }
 
 impl Default for Redactor {
@@ -104,25 +111,16 @@ impl Redactor {
     }
 
     fn of(own: Vec<SecretString>) -> Self {
-        let mut marks: Vec<String> = own.iter().map(|s| s.expose_secret().to_owned()).collect();
-        marks
-            .extend([PEM, PEM_END, TOKEN_HEADER, "-object secret", "chpasswd:"].map(str::to_owned));
-        marks.extend(TICKETS.iter().map(|head| format!("{head}:")));
-        for name in ASSIGNED {
-            // What stands between the name and its sign can be a quote.
-            marks.extend([(*name).to_owned(), name.replace('-', "_")]);
-        }
-        let built = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(&marks);
-        // Without it every text is looked at with all care.
-        Self { own, marks: built.ok() }
+        let texts: Vec<&str> = own.iter().map(ExposeSecret::expose_secret).collect();
+        let own_marks = finder(&texts);
+        Self { own, own_marks }
     }
 
     /// Whether there may be a secret in a text: never no where [`Self::text`] finds one.
     fn suspects(&self, text: &[u8]) -> bool {
-        self.marks.as_ref().is_none_or(|marks| marks.is_match(text))
+        let stands = |marks: &Option<AhoCorasick>| marks.as_ref().is_none_or(|m| m.is_match(text));
+        stands(&self.own_marks)
+            || stands(&MARKS)
             || has_token_id(text)
             || has_user_information(text)
             || hash_at(text, 0).is_some()
@@ -235,6 +233,29 @@ pub fn mask_in_error(error: &mut Error, secret: &str) {
         }
     }
     error.details.values_mut().for_each(|value| walk(value, secret));
+}
+
+/// What must stand in a text for one of the forms to match: nearly every text holds none of it,
+/// and files of guests can be large.
+static MARKS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let mut marks: Vec<String> =
+        [PEM, PEM_END, TOKEN_HEADER, "-object secret", "chpasswd:"].map(str::to_owned).into();
+    marks.extend(TICKETS.iter().map(|head| format!("{head}:")));
+    for name in ASSIGNED {
+        // What stands between the name and its sign can be a quote.
+        marks.extend([(*name).to_owned(), name.replace('-', "_")]);
+    }
+    finder(&marks)
+});
+
+/// Finds any of these texts in any case; `None` where it cannot be made, and every text is then
+/// looked at with all care.
+fn finder(texts: &[impl AsRef<[u8]>]) -> Option<AhoCorasick> {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(texts)
+        .ok()
 }
 
 /// Whether a member holds something that could be a secret: a switch and an
