@@ -333,10 +333,11 @@ impl Gate {
         let code = self.approvals.issue(digest)?;
         Err(Error::new(
             Code::ApprovalRequired,
-            format!("the same call with approval_code {code} runs it within 10 minutes"),
+            "the same call with this one-time code runs it within 10 minutes",
         )
+        // The message is recorded, and the code is a secret until it is used.
         .hint(format!(
-            "show this to the person and send the code only when they agree; since you can \
+            "the code is {code}; show this to the person and send the code only when they agree; since you can \
              repeat the code yourself, this is no check by a person:\n{}",
             view.form()
         ))
