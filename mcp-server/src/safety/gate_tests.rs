@@ -254,6 +254,51 @@ fn the_state_of_the_object_can_forbid_it() {
 }
 
 #[test]
+fn what_a_raw_call_destroys_is_looked_at_as_well() {
+    let place = Place::new(Approval::Confirm);
+    let gate = place.gate();
+    place.change(
+        "/cluster/resources",
+        json!([
+            {"vmid": 100, "node": "pve1", "type": "qemu", "status": "running"},
+            {"vmid": 102, "node": "pve1", "type": "qemu", "status": "stopped"},
+            {"vmid": 212, "node": "pve1", "type": "lxc", "status": "running"},
+        ]),
+    );
+    place.change(
+        "/nodes/pve1/lxc/212/config",
+        json!({"hostname": "c", "rootfs": "a:vm-212-disk-0"}),
+    );
+    let content = "DELETE /nodes/pve1/storage/a/content";
+    for (call, params, want) in [
+        // In use, in both spellings; protected; of no guest; not in use any more.
+        (format!("{content}/a:vm-100-disk-0"), json!({}), "conflict"),
+        (format!("{content}/vm-100-disk-0"), json!({}), "conflict"),
+        (format!("{content}/a:vm-102-disk-0"), json!({}), "protected"),
+        (format!("{content}/a:vm-999-disk-0"), json!({}), "permit"),
+        (format!("{content}/a:vm-100-disk-7"), json!({}), "permit"),
+        // A guest that is replaced.
+        (
+            "POST /nodes/pve1/qemu".to_owned(),
+            json!({"vmid": 100, "archive": "a:b", "force": 1}),
+            "conflict",
+        ),
+        (
+            "POST /nodes/pve1/qemu".to_owned(),
+            json!({"vmid": 102, "archive": "a:b", "force": "on"}),
+            "protected",
+        ),
+        // A container that runs, whatever is forced.
+        ("DELETE /nodes/pve1/lxc/212".to_owned(), json!({"force": 1}), "conflict"),
+    ] {
+        let path = call.split_once(' ').unwrap().1;
+        let caller = Caller { confirm: Some(path), ..Caller::default() };
+        let result = place.try_with(&gate, &call, params.clone(), &caller);
+        assert_eq!(code(&result), want, "{call} {params}");
+    }
+}
+
+#[test]
 fn a_form_stands_between_confirm_and_the_permit() {
     let place = Place::new(Approval::Auto);
     let gate = place.gate();

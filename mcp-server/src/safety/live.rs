@@ -170,7 +170,12 @@ fn volume_state(call: &Call<'_>) -> Result<()> {
     else {
         return Ok(());
     };
-    disk_in_use(call, volume)?;
+    // The storage may stand before the name or not.
+    let whole = match volume.contains(':') {
+        true => volume.to_owned(),
+        false => format!("{storage}:{volume}"),
+    };
+    disk_in_use(call, &whole)?;
     let path = ["nodes", node, "storage", storage, "content", volume];
     match call.facts.ask(&path, Params::new()) {
         Ok(found) if loose::flag(found, "protected") => Err(Error::new(

@@ -324,6 +324,69 @@ fn a_backup_of_all_stops_the_guest_of_this_server_too() {
 }
 
 #[test]
+fn host_access_in_a_backup_is_seen_in_every_spelling() {
+    let archive = "s:backup/vzdump-qemu-777-2026_01_01-00_00_00.vma.zst";
+    let of = |config: &str| {
+        let question = Params::new().with("volume", archive).encoded();
+        Table::new()
+            .with("/cluster/resources", json!([]))
+            .with(&format!("/nodes/pve1/vzdump/extractconfig?{question}"), json!(config))
+    };
+    let restore = json!({"vmid": 777, "archive": archive});
+    for config in [
+        "scsi0: /dev/sda",
+        "scsi0: iothread=1,file=/dev/sda",
+        "ide2: media=cdrom,file=cdrom",
+        "usb0: spice,host=1-1",
+        "usb0: host=1-1,usb3=1",
+        "hostpci0: 01:00",
+        "garbage",
+        "",
+    ] {
+        let found = told(&of(config), "POST /nodes/pve1/qemu", restore.clone());
+        assert!(found.contains("GUEST_HOST_ACCESS"), "{config:?}: {found}");
+    }
+    for config in
+        ["scsi0: a:vm-777-disk-0,size=8G", "usb0: host=spice,usb3=1", "usb0: spice", "cores: 2"]
+    {
+        let found = told(&of(config), "POST /nodes/pve1/qemu", restore.clone());
+        assert!(!found.contains("GUEST_HOST_ACCESS"), "{config:?}: {found}");
+    }
+    let container = json!({"vmid": 777, "ostemplate": archive, "restore": 1});
+    for (config, host, privileged) in [
+        ("unprivileged: 1\nmp0: mp=/x,volume=/srv", true, false),
+        ("unprivileged: 1\nrootfs: size=8G,volume=/dev/sda", true, false),
+        ("unprivileged: 1\nrootfs: a:vm-777-disk-0", false, false),
+        ("rootfs: a:vm-777-disk-0\n[s]\nunprivileged: 1", false, true),
+        ("unprivileged: 1\nunprivileged: 0", false, true),
+    ] {
+        let found = told(&of(config), "POST /nodes/pve1/lxc", container.clone());
+        assert_eq!(found.contains("GUEST_HOST_ACCESS"), host, "{config:?}: {found}");
+        assert_eq!(found.contains("PRIVILEGED_CONTAINER"), privileged, "{config:?}: {found}");
+    }
+}
+
+#[test]
+fn an_object_is_protected_by_whichever_path_it_is_reached() {
+    let mut config = config();
+    let pattern = |text: &str| vec![text.to_owned()];
+    for (protected, call, params, want) in [
+        ("/pools/a", "PUT /pools", json!({"poolid": "a", "comment": "x"}), true),
+        ("/pools/a", "PUT /pools/a", json!({"comment": "x"}), true),
+        ("/pools/a", "PUT /pools", json!({"poolid": "b", "comment": "x"}), false),
+        ("/cluster/ha/resources/vm:102", "PUT /cluster/ha/resources/102", json!({}), true),
+        ("/cluster/ha/resources/102", "PUT /cluster/ha/resources/vm:102", json!({}), true),
+        ("/cluster/ha/resources/vm:102", "PUT /cluster/ha/resources/vm:103", json!({}), false),
+    ] {
+        config.extra_protected = pattern(protected);
+        let state = identity(Table::new());
+        let judged = super::testing::judged(&config, &state, call, params.clone());
+        let found = judged.class.categories.iter().any(|f| f.category() == "CUSTOM_PROTECTED");
+        assert_eq!(found, want, "{protected}: {call} {params}");
+    }
+}
+
+#[test]
 fn nobody_joins_a_group_of_ours() {
     let config = config();
     let state = identity(Table::new());
