@@ -134,6 +134,7 @@ async fn no_raw_read_shows_a_hidden_guest() {
             format!("/cluster/replication/{vmid}-0"),
             format!("/nodes/pve1/replication/{vmid}-0/log"),
             format!("/nodes/pve1/storage/local-lvm/content/local-lvm:vm-{vmid}-disk-0"),
+            format!("/nodes/pve1/storage/local-lvm/content/vm-{vmid}-disk-0"),
             format!("/nodes/pve1/tasks/UPID:pve1:1:1:6B0CC19F:qmstart:{vmid}:root@pam:/log"),
             "/nodes/pve1/tasks/UPID:pve1:1:1:6B0CC19F:vzdump::root@pam:/log".to_owned(),
         ] {

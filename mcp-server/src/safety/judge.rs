@@ -169,6 +169,14 @@ fn other_names(op: &Operation) -> Vec<ApiPath> {
                 .filter(|_| !number.is_empty())
                 .collect()
         }
+        // A volume is named with its storage or without.
+        ["nodes", node, "storage", storage, "content", volume] => {
+            let other = match volume.split_once(':') {
+                Some((_, name)) => name.to_owned(),
+                None => format!("{storage}:{volume}"),
+            };
+            path(&["nodes", node, "storage", storage, "content", &other]).into_iter().collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     pve::{Params, Vmid, loose, params::split_list},
 };
 
-/// Most ids of `PROXMOX_SELF_VMIDS` that are looked through where guests cannot be listed.
+/// Most ids of `PROXMOX_SELF_VMIDS` that are looked through.
 const MOST_OWN: usize = 1_000;
 
 /// The administrator that must stay as it is, whoever we are.
@@ -359,11 +359,15 @@ fn is_out_of_reach(config: &Config, call: &Call<'_>, touched: &Touched) -> bool 
     };
     let found: Vec<(Vmid, Option<&str>)> =
         rows.iter().filter_map(|row| Some((own(&row)?, loose::str(row, "node")))).collect();
-    !found.is_empty()
-        && found.iter().all(|(vmid, place)| {
-            touched.spared.contains(vmid)
-                || node.as_deref().zip(*place).is_some_and(|(node, place)| node != place)
-        })
+    let away = |vmid: Vmid| {
+        touched.spared.contains(&vmid)
+            || found.iter().any(|(own, place)| {
+                let place = node.as_deref().zip(*place);
+                *own == vmid && place.is_some_and(|(node, place)| node != place)
+            })
+    };
+    // One that this token cannot see may be anywhere.
+    config.self_vmids.at_least(0).take(MOST_OWN).all(|id| Vmid::new(id.into()).is_ok_and(away))
 }
 
 /// As [`check`], for what is done inside a guest.

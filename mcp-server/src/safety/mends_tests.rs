@@ -377,12 +377,63 @@ fn an_object_is_protected_by_whichever_path_it_is_reached() {
         ("/cluster/ha/resources/vm:102", "PUT /cluster/ha/resources/102", json!({}), true),
         ("/cluster/ha/resources/102", "PUT /cluster/ha/resources/vm:102", json!({}), true),
         ("/cluster/ha/resources/vm:102", "PUT /cluster/ha/resources/vm:103", json!({}), false),
+        (
+            "/nodes/*/storage/s/content/s:vm-9-disk-0",
+            "DELETE /nodes/pve1/storage/s/content/vm-9-disk-0",
+            json!({}),
+            true,
+        ),
+        (
+            "/nodes/*/storage/s/content/vm-9-disk-0",
+            "DELETE /nodes/pve1/storage/s/content/s:vm-9-disk-0",
+            json!({}),
+            true,
+        ),
     ] {
         config.extra_protected = pattern(protected);
         let state = identity(Table::new());
         let judged = super::testing::judged(&config, &state, call, params.clone());
         let found = judged.class.categories.iter().any(|f| f.category() == "CUSTOM_PROTECTED");
         assert_eq!(found, want, "{protected}: {call} {params}");
+    }
+}
+
+#[test]
+fn who_is_moved_along_and_who_a_task_is_about_count_too() {
+    let config = only_100();
+    let rule = json!([{"type": "resource-affinity", "affinity": "positive", "resources": "vm:100,vm:102"}]);
+    let rows = json!([{"vmid": 100, "type": "qemu", "node": "pve1"}]);
+    let estate = |rules: Value| {
+        Table::new()
+            .with("/cluster/resources", rows.clone())
+            .with("/nodes/pve1/qemu/100/config", json!({}))
+            .with("/cluster/ha/rules", rules)
+    };
+    for (call, params) in [
+        ("POST /nodes/pve1/migrateall", json!({"target": "pve2", "vms": "100"})),
+        ("POST /cluster/bulk-action/guest/migrate", json!({"target-node": "pve2", "vms": [100]})),
+    ] {
+        let alone = outcome(&config, &estate(json!([])), call, params.clone());
+        assert_eq!(alone, "allowed", "{call}");
+        let along = outcome(&config, &estate(rule.clone()), call, params.clone());
+        assert_eq!(along, "vmid_denied", "{call}");
+    }
+    for (id, want) in [("100", "allowed"), ("100,102", "vmid_denied"), ("102", "vmid_denied")] {
+        let call = format!("DELETE /nodes/pve1/tasks/UPID:pve1:1:1:1:vzdump:{id}:root@pam:");
+        assert_eq!(outcome(&config, &estate(json!([])), &call, json!({})), want, "{id}");
+    }
+}
+
+#[test]
+fn a_node_list_holds_for_where_the_guest_is_now() {
+    let mut config = config();
+    config.allowed_nodes = Some(vec![crate::pve::NodeName::parse("pve1").unwrap()]);
+    for (node, want) in [("pve1", "allowed"), ("pve2", "node_denied")] {
+        let state = Table::new()
+            .with("/cluster/resources", json!([{"vmid": 101, "type": "qemu", "node": node}]))
+            .with("/cluster/ha/rules", json!([]));
+        let call = "POST /cluster/ha/resources/vm:101/migrate";
+        assert_eq!(outcome(&config, &state, call, json!({"node": "pve1"})), want, "{node}");
     }
 }
 

@@ -94,8 +94,13 @@ impl<'a> Ctx<'a> {
             )
             .hint("PROXMOX_READ_VMIDS=allowed shows only the guests of PROXMOX_ALLOWED_VMIDS"));
         }
-        let volumes =
-            segments.iter().copied().filter(|s| s.contains(':') && !s.starts_with("UPID:"));
+        // A volume is named with its storage or without.
+        let below = segments.iter().position(|s| *s == "content").map_or(usize::MAX, |at| at + 1);
+        let volumes = segments
+            .iter()
+            .enumerate()
+            .filter(|(at, s)| *at >= below || s.contains(':') && !s.starts_with("UPID:"))
+            .map(|(_, s)| *s);
         let given = ["volume", "volid"].iter().filter_map(|name| params.text(name));
         for vmid in volumes.chain(given).flat_map(volume::owners) {
             self.may_see(vmid)?;

@@ -54,7 +54,7 @@ pub(super) fn of(words: &[Arg], input: &Input) -> Input {
         ":" | "true" | "false" => Input::Text(String::new()),
         // Nobody else's file is there.
         "mktemp" if args.iter().all(|a| matches!(a.text.as_str(), "-d" | "-q" | "-u" | "-t")) => {
-            Input::Text("/tmp/tmp.XXXXXXXXXX".to_owned())
+            Input::Text("/tmp/tmp.0".to_owned())
         }
         "which" if args.len() == 1 => known(args),
         "command" if args.first().is_some_and(|a| a.text == "-v") => {

@@ -136,13 +136,11 @@ async fn several(
     asked: &AskedTask,
     heading: String,
 ) -> Result<Answer> {
-    if asked.dry_run != Some(true)
-        && let Some(first) = calls.first()
-    {
+    for call in calls.iter().filter(|_| asked.dry_run != Some(true)) {
         // A yes is for one node, and a call that has to begin anew for the next would send the
         // first again.
         let trial = Asked { dry_run: Some(true), ..asked.asked() };
-        if let Submitted::DryRun(plan) = ctx.submit(first.clone(), &trial).await?
+        if let Submitted::DryRun(plan) = ctx.submit(call.clone(), &trial).await?
             && plan.structured.get("needs_approval") == Some(&Value::Bool(true))
         {
             return Err(Error::argument(
